@@ -1,0 +1,48 @@
+# Everything happens inside .venv; a second run installs nothing and needs no network.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+.DELETE_ON_ERROR:
+.PHONY: demo test test-all check bench clean help
+
+help:
+	@echo "make demo      discover the graph of the Sachs protein data, written to demo-out/"
+	@echo "make test      the test suite"
+	@echo "make test-all  the test suite with every optional dependency"
+	@echo "make check     ruff and mypy"
+	@echo "make bench     the benchmarks (minutes)"
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.core: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
+	@touch $@ $(VENV)/.core
+
+$(VENV)/.all: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
+	@touch $@ $(VENV)/.dev $(VENV)/.core
+
+demo: $(VENV)/.core
+	$(BIN)/vec2dag discover sachs -o demo-out
+
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest -q
+
+test-all: $(VENV)/.all
+	$(BIN)/python -m pytest -q --run-slow
+
+check: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.dev
+	$(BIN)/python -m benchmarks.throughput
+
+clean:
+	rm -rf $(VENV) demo-out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,230 @@
+"""The command line: ``vec2dag discover DATA -o DIR``."""
+
+import argparse
+import json
+import platform
+import sys
+import time
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from . import __version__
+
+if TYPE_CHECKING:
+    from .estimator import ALIAS
+
+# Everything else is imported where it is used, so that --help and a typing error answer at once.
+
+DONE, BAD_INPUT, INTERRUPTED = 0, 2, 130
+
+DISCOVER = """\
+Learn the causal graph (a DAG) behind a table and write it to a folder.
+
+DATA is a CSV, TSV, Parquet, NPY or NPZ file with one row per observation and one numeric column per variable,
+or the name of a bundled dataset (sachs). The folder receives graph.json, adjacency.csv, graph.dot, graph.graphml
+and run.json (what was run, with which versions and seed, in how many seconds).
+"""
+
+EXAMPLES = """\
+examples:
+  vec2dag discover sachs -o out
+  vec2dag discover table.csv -o out --score bic-ev        equal noise variances: directions are identified
+  vec2dag discover table.csv -o out --time-budget 60      the best graph found in a minute
+
+exit codes: 0 done, 2 bad input (one sentence on stderr says what), 130 interrupted (the best graph is written)
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit code."""
+    parser = _parser()
+    arguments = parser.parse_args(argv)
+    try:
+        return int(arguments.run(arguments))
+    except KeyboardInterrupt:
+        return _fail("interrupted before there was anything to write", INTERRUPTED)
+    except (ValueError, OSError, ImportError, NotImplementedError) as error:
+        return _fail(" ".join(str(error).split()), BAD_INPUT)
+
+
+def _fail(sentence: str, code: int) -> int:
+    print(f"vec2dag: {sentence}", file=sys.stderr)
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="vec2dag", description="Causal discovery from tables: every vector is a DAG, a policy finds the best one."
+    )
+    parser.add_argument("--version", action="version", version=f"vec2dag {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _add_discover(commands)
+    return parser
+
+
+def _add_discover(commands: Any) -> None:
+    p = commands.add_parser(
+        "discover",
+        help="learn the causal graph of a table",
+        description=DISCOVER,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    p.set_defaults(run=_discover)
+    p.add_argument("data", metavar="DATA", help="a file, or the name of a bundled dataset")
+    p.add_argument("-o", "--output", metavar="DIR", required=True, type=Path, help="folder to write to")
+    model = p.add_argument_group("model")
+    model.add_argument(
+        "--score",
+        default="bic-nv",
+        choices=["bic-nv", "bic-ev", "ls"],
+        help="bic-nv: unequal noise variances, independent of units (default); bic-ev, ls: equal noise variances, "
+        "for columns that share a unit",
+    )
+    model.add_argument("--standardize", action="store_true", help="divide columns by their standard deviations")
+    model.add_argument("--prune", default="auto", choices=["auto", "linear", "none"], help="default: auto")
+    model.add_argument("--prune-threshold", type=float, default=0.3, metavar="T", help="default: 0.3")
+    search = p.add_argument_group("search")
+    search.add_argument("--algorithm", default="auto", choices=["auto", "ppo", "a2c", "reinforce"])
+    search.add_argument("--init", default="auto", choices=["auto", "random"], help="where the policy starts")
+    search.add_argument("--n-steps", type=int, metavar="N", help="updates of the policy at most")
+    search.add_argument("--batch-size", type=int, metavar="N", help="graphs sampled for an update")
+    search.add_argument("--learning-rate", type=float, metavar="R")
+    search.add_argument("--time-budget", type=float, metavar="SECONDS", help="stop with the best graph so far")
+    search.add_argument("--seed", type=int, default=0, metavar="N", help="same seed, same graph (default: 0)")
+    search.add_argument("--jobs", type=int, metavar="N", help="threads (default: every core)")
+    table = p.add_argument_group("table")
+    table.add_argument("--columns", nargs="+", metavar="NAME", help="use these columns only")
+    table.add_argument("--drop-constant", action="store_true", help="leave constant columns out instead of refusing")
+    p.add_argument("-q", "--quiet", action="store_true", help="print nothing but warnings and errors")
+
+
+def _discover(arguments: argparse.Namespace) -> int:
+    from .graphio import write_graph
+    from .io import check_writable
+
+    check_writable(arguments.output)
+    X, names, notes = _load(arguments)
+
+    from .estimator import ALIAS, announce_compilation
+
+    model = ALIAS(
+        score=arguments.score,
+        algorithm=arguments.algorithm,
+        init=arguments.init,
+        n_steps=arguments.n_steps,
+        batch_size=arguments.batch_size,
+        learning_rate=arguments.learning_rate,
+        prune=None if arguments.prune == "none" else arguments.prune,
+        prune_threshold=arguments.prune_threshold,
+        standardize=arguments.standardize,
+        time_budget=arguments.time_budget,
+        n_jobs=arguments.jobs,
+        random_state=arguments.seed,
+        verbose=int(sys.stderr.isatty() and not arguments.quiet),
+    )
+    start = time.perf_counter()
+    with warnings.catch_warnings(record=True) as caught, announce_compilation(_say):
+        warnings.simplefilter("always")
+        model.fit(X, names=names)
+    seconds = time.perf_counter() - start
+    notes += list(dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, UserWarning)))
+    for note in notes:
+        _say(f"warning: {note}")
+    write_graph(arguments.output, model.adjacency_matrix_, names, weights=model.weights_, free=model.free_)
+    _write_run(arguments, model, X.shape, seconds, notes)
+    if not arguments.quiet:
+        print(edge_table(model, names))
+        print(
+            f"\n{X.shape[0]} rows, {X.shape[1]} columns, {model.adjacency_matrix_.sum()} edges, "
+            f"{arguments.score} {model.score_:.6f}, {seconds:.1f} s; written to {arguments.output}"
+        )
+    return INTERRUPTED if model.search_.stopped == "interrupted" else DONE
+
+
+def _load(arguments: argparse.Namespace) -> tuple[Any, tuple[str, ...], list[str]]:
+    """The table, its names, and what should be said about how it was read."""
+    from . import datasets
+    from .io import InputError, read_table
+    from .table import drop_constant, quoted
+
+    if arguments.data in datasets.names() and not Path(arguments.data).exists():
+        bundled = datasets.load(arguments.data)
+        X, names = bundled.X, bundled.names
+        if arguments.columns:
+            missing = [name for name in arguments.columns if name not in names]
+            if missing:
+                raise InputError(f"no column {quoted(missing)} in {arguments.data}; it has {quoted(names, 20)}")
+            X, names = X[:, [names.index(c) for c in arguments.columns]], tuple(arguments.columns)
+        notes = []
+    else:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            X, names = read_table(arguments.data, columns=arguments.columns)
+        notes = [str(w.message) for w in caught]
+    if arguments.drop_constant:
+        X, names, dropped = drop_constant(X, names)
+        if dropped:
+            notes.append(f"left out because constant: {quoted(dropped)}")
+    return X, names, notes
+
+
+def edge_table(model: "ALIAS", names: Sequence[str]) -> str:
+    """The edges as a table for people: strongest first, those of free direction without an arrowhead."""
+    import numpy as np
+
+    free = model.free_
+    edges = sorted(np.argwhere(model.adjacency_matrix_).tolist(), key=lambda e: -abs(model.weights_[e[0], e[1]]))
+    if not edges:
+        return "no edges: the score prefers the columns to be independent"
+    rows = [
+        (names[i], "---" if free[i, j] else "-->", names[j], f"{model.weights_[i, j]:.4g}") for i, j in edges
+    ]
+    widths = [max(len(head), *(len(row[c]) for row in rows)) for c, head in ((0, "cause"), (2, "effect"))]
+    lines = [f"{'cause':<{widths[0]}}      {'effect':<{widths[1]}}  coefficient"]
+    lines += [f"{a:<{widths[0]}}  {arrow} {b:<{widths[1]}}  {weight:>11}" for a, arrow, b, weight in rows]
+    if free.any():
+        lines.append("\n--- : the data do not determine the direction (a Markov equivalence class fits equally well)")
+    return "\n".join(lines)
+
+
+def _write_run(
+    arguments: argparse.Namespace, model: "ALIAS", shape: tuple[int, ...], seconds: float, notes: list[str]
+) -> None:
+    from importlib.metadata import version
+
+    from .io import write_atomically
+
+    found = model.search_
+    run = {
+        "data": str(arguments.data),
+        "rows": shape[0],
+        "columns": shape[1],
+        "parameters": {k: v for k, v in model.get_params().items() if k != "verbose"},
+        "seed": arguments.seed,
+        "score": model.score_,
+        "edges": int(model.adjacency_matrix_.sum()),
+        "edges_before_pruning": int(model.adjacency_raw_.sum()),
+        "steps": found.n_iter,
+        "stopped": found.stopped,
+        "init": found.init,
+        "seconds": round(seconds, 3),
+        "warnings": notes,
+        "versions": {
+            "vec2dag": __version__,
+            "python": platform.python_version(),
+            **{name: version(name) for name in ("numpy", "scipy", "scikit-learn", "numba", "networkx")},
+        },
+    }
+    text = json.dumps(run, indent=2, default=str) + "\n"
+    write_atomically(arguments.output / "run.json", text.encode())
+
+
+def _say(sentence: str) -> None:
+    print(f"vec2dag: {sentence}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,399 @@
+"""The estimator: one class over the pure functions of the package."""
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import networkx as nx
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .graph import as_adjacency, cpdag, dag2vec, topological_order
+from .graphio import to_networkx
+from .moments import Moments
+from .policy import GaussianPolicy
+from .prune import prune_linear
+from .scores import Criterion, Linear, Score, choose
+from .search import ALGORITHMS, Progress, SearchResult, policy_gradient
+from .table import check_names, check_values, data_warnings, default_names
+
+__all__ = ["ALIAS", "DataWarning"]
+
+
+class DataWarning(UserWarning):
+    """Something about the data that can mislead the reader of the graph."""
+
+
+class _ScoreName(str):
+    """The name of a score that can also be called on data: scikit-learn's ``score(X)``."""
+
+    estimator: "ALIAS"
+
+    def __call__(self, X: Any, y: Any = None) -> float:
+        """Score of the estimated DAG on a table ``X`` (m, d), regressions refitted; higher is better."""
+        model = self.estimator
+        check_is_fitted(model)
+        values = validate_data(model, X, reset=False, dtype=np.float64, ensure_min_samples=2)
+        moments = Moments.of(values)
+        score = Score(moments.standardised() if model.standardize else moments, "linear", str(self))
+        return float(score(model.adjacency_matrix_))
+
+
+class _ScoreParameter:
+    """Lets ``score`` be a constructor parameter, as this library wants, and a method, as scikit-learn expects."""
+
+    def __get__(self, model: "ALIAS | None", owner: type) -> Any:
+        if model is None:
+            return self
+        value = model.__dict__["score"]
+        if not isinstance(value, str):
+            return value
+        name = _ScoreName(value)
+        name.estimator = model
+        return name
+
+    def __set__(self, model: "ALIAS", value: Any) -> None:
+        model.__dict__["score"] = value
+
+
+class ALIAS(BaseEstimator):
+    """Causal discovery by policy gradient over vectors that all decode to DAGs.
+
+    Parameters
+    ----------
+    score : {"bic-nv", "bic-ev", "ls"}, Criterion, Score, or callable, default "bic-nv"
+        What to maximise. ``"bic-nv"`` (unequal noise variances) does not depend on the units of the columns;
+        ``"bic-ev"`` and ``"ls"`` (equal noise variances) read the variances themselves. A callable takes an
+        adjacency matrix (d, d) and returns a number.
+    regression : {"linear"}, default "linear"
+        How nodes are regressed on their parents.
+    algorithm : {"auto", "ppo", "a2c", "reinforce"}, default "auto"
+    backend : {"native"}, default "native"
+    n_steps, batch_size, learning_rate : optional
+        Of the search; None takes the algorithm's own.
+    entropy : float, default 0.0
+        Weight of the entropy of the policy in the objective.
+    bound : float, default 10.0
+        Half the width of the cube of vectors.
+    init : {"auto", "random"}, adjacency matrix (d, d), or order (d,), default "auto"
+        Where the policy starts; ``"random"`` is the paper's cold start.
+    refine : bool, default True
+    prune : {"auto", "linear", None} or callable, default "auto"
+        ``"linear"`` thresholds regression coefficients, a callable maps ``(X, A)`` to an adjacency matrix.
+        ``"auto"`` is ``"linear"`` for equal-variance scores and nothing otherwise: ``"bic-nv"`` has already
+        selected, and a threshold on coefficients would depend on the units.
+    prune_threshold : float, default 0.3
+    standardize : bool, default False
+        Divide the columns by their standard deviations first.
+    knowledge : None
+    time_budget : float, optional
+        Seconds after which the best graph so far is taken.
+    checkpoint : None
+    n_jobs : int, optional
+        Threads; None uses every core. The result does not depend on it.
+    random_state : int, Generator, RandomState or None
+    verbose : int, default 0
+        1 shows a progress bar on a terminal.
+
+    Attributes
+    ----------
+    adjacency_matrix_ : array of shape (d, d), uint8
+        The estimated DAG after pruning; ``[i, j] = 1`` means that column i causes column j.
+    adjacency_raw_ : array of shape (d, d), uint8
+        The DAG with the best score, before pruning.
+    cpdag_ : array of shape (d, d), uint8
+        Only for linear ``"bic-nv"``, which cannot tell members of a Markov equivalence class apart: 1 in both
+        directions where the data do not determine the direction.
+    weights_ : array of shape (d, d)
+        Linear regression coefficients of every node on its estimated parents.
+    causal_order_ : array of shape (d,)
+    graph_ : networkx.DiGraph
+        With the names of the columns, edge strengths, and whether the direction is determined.
+    score_ : float
+        Of ``adjacency_raw_``, divided by n d.
+    history_ : dict of arrays
+        One entry a step of the search.
+    search_ : SearchResult
+        All that the search returned.
+    n_iter_ : int
+    n_features_in_ : int
+    feature_names_in_ : array of str, if the data had names
+
+    Notes
+    -----
+    With a named score, ``model.score(X)`` is the score of the estimated DAG on a table, for cross-validation.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.standard_normal(1000)
+    >>> y = 2 * x + rng.standard_normal(1000)
+    >>> ALIAS(score="bic-ev", random_state=0).fit(np.column_stack([x, y])).adjacency_matrix_
+    array([[0, 1],
+           [0, 0]], dtype=uint8)
+    """
+
+    score: Any = _ScoreParameter()
+
+    def __init__(
+        self,
+        score: str | Criterion | Score | Callable[[Any], float] = "bic-nv",
+        regression: Any = "linear",
+        algorithm: str = "auto",
+        backend: str = "native",
+        n_steps: int | None = None,
+        batch_size: int | None = None,
+        learning_rate: float | None = None,
+        entropy: float = 0.0,
+        bound: float = 10.0,
+        init: str | ArrayLike = "auto",
+        refine: bool = True,
+        prune: str | Callable[[Any, Any], Any] | None = "auto",
+        prune_threshold: float = 0.3,
+        standardize: bool = False,
+        knowledge: Any = None,
+        time_budget: float | None = None,
+        checkpoint: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.score = score
+        self.regression = regression
+        self.algorithm = algorithm
+        self.backend = backend
+        self.n_steps = n_steps
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.entropy = entropy
+        self.bound = bound
+        self.init = init
+        self.refine = refine
+        self.prune = prune
+        self.prune_threshold = prune_threshold
+        self.standardize = standardize
+        self.knowledge = knowledge
+        self.time_budget = time_budget
+        self.checkpoint = checkpoint
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters of the constructor, as they were given."""
+        return {**super().get_params(deep), "score": self.__dict__["score"]}
+
+    def fit(self, X: Any, y: Any = None, *, names: Sequence[str] | None = None) -> "ALIAS":
+        """Estimate the causal DAG of a table.
+
+        Parameters
+        ----------
+        X : array of shape (n, d), data frame, or Moments
+            Not modified. Names of columns are kept.
+        y : ignored
+        names : sequence of str, optional
+            Names of the columns of an array that has none.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        data = self._validate(X, names)
+        moments = data if isinstance(data, Moments) else Moments.of(data, self._names)
+        if self.standardize:
+            moments = moments.standardised()
+        linear = Linear(moments)
+        score = self._make_score(moments, linear)
+        rng = _generator(self.random_state)
+        with _progress(self.verbose) as callback:
+            found = policy_gradient(
+                score,
+                d=linear.d,
+                rng=rng,
+                algorithm="ppo" if self.algorithm == "auto" else self.algorithm,
+                n_steps=self.n_steps,
+                batch_size=self.batch_size,
+                learning_rate=self.learning_rate,
+                entropy=self.entropy,
+                bound=self.bound,
+                init=self._start(linear.d),
+                time_budget=self.time_budget,
+                callback=callback,
+            )
+        self.adjacency_raw_ = found.A
+        self.score_ = found.score
+        self.adjacency_matrix_ = self._pruned(data, linear, score, found.A)
+        self._describe(found, linear, score)
+        return self
+
+    # The steps of fit, in the order of their use.
+
+    def _check_parameters(self) -> None:
+        choose("algorithm", self.algorithm, {"auto": None, **dict.fromkeys(ALGORITHMS)})
+        choose("backend", self.backend, {"native": None, "sb3": None})
+        for name, value, coming in (
+            ("backend", self.backend == "sb3", "the Stable-Baselines3 backend"),
+            ("knowledge", self.knowledge is not None, "background knowledge"),
+            ("checkpoint", self.checkpoint is not None, "checkpoint and resume"),
+            ("regression", self.regression == "gp", "Gaussian-process regression"),
+            ("regression", hasattr(self.regression, "predict"), "regression with scikit-learn estimators"),
+            ("prune", isinstance(self.prune, str) and self.prune in ("cam", "ci"), "CAM and CI pruning"),
+        ):
+            if value:
+                raise NotImplementedError(f"{name}={getattr(self, name)!r}: {coming} is coming in a later version")
+        if isinstance(self.prune, str):
+            choose("prune", self.prune, {"auto": None, "linear": None})
+        elif self.prune is not None and not callable(self.prune):
+            raise ValueError(f"prune={self.prune!r}: allowed are 'auto', 'linear', None, and callables (X, A) -> A")
+        if self.time_budget is not None and not self.time_budget > 0:
+            raise ValueError(f"time_budget must be a positive number of seconds or None, got {self.time_budget!r}")
+
+    def _validate(self, X: Any, names: Sequence[str] | None) -> NDArray[np.float64] | Moments:
+        """Data that can be learned from; sets ``n_features_in_`` and the names."""
+        if isinstance(X, Moments):
+            self.n_features_in_ = len(X.names)
+            self.feature_names_in_ = np.array(X.names, dtype=object)
+            self._names = X.names
+            return X
+        _refuse_text(X)
+        values: NDArray[np.float64] = validate_data(
+            self, X, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=2, ensure_min_features=2
+        )
+        d = values.shape[1]
+        if names is not None:
+            self.feature_names_in_ = np.array(check_names(names, d), dtype=object)
+        known = getattr(self, "feature_names_in_", None)
+        self._names = default_names(d) if known is None else check_names(known.tolist(), d)
+        check_values(values, self._names)
+        for sentence in data_warnings(values, self._names):
+            warnings.warn(sentence, DataWarning, stacklevel=3)
+        return values
+
+    def _make_score(self, moments: Moments, linear: Linear) -> Score | Callable[[Any], float]:
+        if isinstance(self.score, Score):
+            if self.score.d != linear.d:
+                raise ValueError(f"score is for {self.score.d} columns, X has {linear.d}")
+            return self.score
+        if isinstance(self.score, str | Criterion):
+            choose("regression", self.regression, {"linear": None})
+            return Score(None, linear, self.score, n_jobs=self.n_jobs)
+        if callable(self.score):
+            return self.score
+        raise ValueError(
+            f"score={self.score!r}: allowed are 'bic-nv', 'bic-ev', 'ls', a Criterion, a Score, and callables A -> float"
+        )
+
+    def _start(self, d: int) -> GaussianPolicy | None:
+        if isinstance(self.init, str):
+            choose("init", self.init, {"auto": None, "random": None})
+            return None
+        values = np.asarray(self.init)
+        if values.shape == (d, d):
+            mu = dag2vec(as_adjacency(values, "init"))
+        elif values.shape == (d,) and sorted(values.tolist()) == list(range(d)):
+            mu = np.zeros(d * (d + 1) // 2)
+            mu[values.astype(np.int64)] = np.linspace(-1.0, 1.0, d)
+        else:
+            raise ValueError(
+                f"init must be 'auto', 'random', an adjacency matrix {(d, d)} or an order of the {d} columns, "
+                f"got an array of shape {values.shape}"
+            )
+        return GaussianPolicy(mu, np.full_like(mu, np.log(0.5)))
+
+    def _pruned(self, data: Any, linear: Linear, score: Any, A: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        if callable(self.prune):
+            return as_adjacency(self.prune(data, A.copy()), "the result of prune")
+        equal_variances = isinstance(score, Score) and score.criterion.name in ("bic-ev", "ls")
+        if self.prune == "linear" or (self.prune == "auto" and equal_variances):
+            return prune_linear(linear, A, self.prune_threshold)
+        return A.copy()
+
+    def _describe(self, found: SearchResult, linear: Linear, score: Any) -> None:
+        A = self.adjacency_matrix_
+        self.search_ = found
+        self.history_ = found.history
+        self.n_iter_ = found.n_iter
+        self.weights_ = linear.coefficients(A)
+        self.causal_order_ = topological_order(A)
+        if hasattr(self, "cpdag_"):
+            del self.cpdag_
+        if isinstance(score, Score) and score.criterion.name == "bic-nv" and isinstance(score.regression, Linear):
+            self.cpdag_ = cpdag(A)
+
+    @property
+    def free_(self) -> NDArray[np.bool_]:
+        """Symmetric (d, d): edges whose direction the score does not determine."""
+        check_is_fitted(self)
+        if not hasattr(self, "cpdag_"):
+            return np.zeros(self.adjacency_matrix_.shape, dtype=bool)
+        return (self.cpdag_ & self.cpdag_.T).astype(bool)
+
+    @property
+    def graph_(self) -> nx.DiGraph:
+        """The estimated DAG with names, ``weight`` and ``direction`` ("determined" or "free") on the edges."""
+        check_is_fitted(self)
+        return to_networkx(self.adjacency_matrix_, self._names, weights=self.weights_, free=self.free_)
+
+
+def _generator(random_state: Any) -> np.random.Generator:
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**31, size=4))
+    return np.random.default_rng(random_state)
+
+
+def _refuse_text(X: Any) -> None:
+    """Name the columns of a data frame that are not numbers."""
+    columns = getattr(X, "columns", None)
+    if columns is None or not hasattr(X, "__getitem__"):
+        return
+    bad = []
+    for name in list(columns):
+        try:
+            np.asarray(X[name], dtype=np.float64)
+        except (TypeError, ValueError):
+            bad.append(repr(name))
+    if bad:
+        raise ValueError(f"columns must be numeric; not numeric: {', '.join(bad)}")
+
+
+@contextmanager
+def _progress(verbose: int) -> Iterator[Callable[[Progress], None] | None]:
+    """A progress bar on a terminal, or nothing."""
+    if not verbose:
+        yield None
+        return
+    from tqdm import tqdm
+
+    with tqdm(disable=None, unit="step", leave=False) as bar:
+
+        def show(progress: Progress) -> None:
+            bar.total = progress.n_steps
+            bar.set_postfix_str(f"score {progress.best_score:.5f}", refresh=False)
+            bar.update(1)
+
+        yield show
+
+
+@contextmanager
+def announce_compilation(write: Callable[[str], None]) -> Iterator[None]:
+    """Say so, once, when a kernel has to be compiled while the context is open."""
+    from numba.core import event
+
+    class Announce(event.Listener):
+        said = False
+
+        def on_start(self, event: Any) -> None:
+            if not self.said:
+                write("compiling the kernels: only the first run on a machine does, and takes some seconds more")
+                self.said = True
+
+        def on_end(self, event: Any) -> None:
+            pass
+
+    with event.install_listener("numba:compile", Announce()):
+        yield

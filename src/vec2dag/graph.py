@@ -1,0 +1,161 @@
+"""Graphs as arrays: the Vec2DAG map and its inverse, orders, skeletons and equivalence classes.
+
+``A[i, j] = 1`` means ``i -> j``. A vector ``z`` holds the ``d`` node potentials first and then the strictly
+upper triangle of the edge potentials, row by row.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from . import _kernels
+
+__all__ = ["cpdag", "dag2vec", "is_dag", "skeleton", "topological_order", "vec2dag", "vec_dim"]
+
+
+def vec_dim(d: int) -> int:
+    """Length of the vectors that represent graphs of ``d`` nodes: ``d (d + 1) / 2``."""
+    return d * (d + 1) // 2
+
+
+def _nodes_of(length: int) -> int:
+    d = int((np.sqrt(8 * length + 1) - 1) / 2)
+    if length < 1 or vec_dim(d) != length:
+        raise ValueError(f"z has length {length}, which is not d(d+1)/2 for any d (allowed: 1, 3, 6, 10, 15, ...)")
+    return d
+
+
+def as_adjacency(A: ArrayLike, name: str = "A") -> NDArray[np.uint8]:
+    """Nonzero pattern of ``A`` (..., d, d) as a new uint8 array; refuses other shapes and self-loops."""
+    values = np.asarray(A)
+    if values.ndim < 2 or values.shape[-1] != values.shape[-2]:
+        raise ValueError(f"{name} must have shape (..., d, d), got {values.shape}")
+    pattern = (values != 0).astype(np.uint8)
+    if np.diagonal(pattern, axis1=-2, axis2=-1).any():
+        raise ValueError(f"{name} has self-loops: its diagonal must be zero")
+    return pattern
+
+
+def vec2dag(z: ArrayLike, dtype: Any = np.uint8) -> NDArray[Any]:
+    """Decode vectors into DAGs in one step.
+
+    ``A[i, j] = 1`` if and only if the edge potential of ``{i, j}`` is positive and ``p_i < p_j``. Every vector
+    gives a DAG and every DAG has vectors (:func:`dag2vec`).
+
+    Parameters
+    ----------
+    z : array of shape (..., d * (d + 1) / 2)
+        Node potentials ``p``, then the strictly upper triangle of the edge potentials.
+    dtype : numpy dtype, default uint8
+        Of the result; ``bool`` is the other usual choice.
+
+    Returns
+    -------
+    A : array of shape (..., d, d)
+    """
+    values = np.asarray(z, dtype=np.float64)
+    if values.ndim == 0:
+        raise ValueError("z must have at least one dimension, got a scalar")
+    d = _nodes_of(values.shape[-1])
+    lead = values.shape[:-1]
+    A = np.empty((int(np.prod(lead, dtype=np.int64)), d, d), dtype=np.uint8)
+    _kernels.decode(np.ascontiguousarray(values.reshape(-1, values.shape[-1])), d, A)
+    return A.reshape(*lead, d, d).astype(dtype, copy=False)
+
+
+def dag2vec(A: ArrayLike, epsilon: float = 2.0) -> NDArray[np.float64]:
+    """A vector inside ``(-epsilon, epsilon)`` that decodes to ``A``: the constructive proof of the paper.
+
+    Node potentials are the numbers of ancestors, scaled to ``[-epsilon / 2, epsilon / 2]``; edge potentials are
+    ``+epsilon / 2`` where there is an edge and ``-epsilon / 2`` elsewhere.
+
+    Parameters
+    ----------
+    A : array of shape (d, d)
+        Adjacency matrix of a DAG.
+    epsilon : float, default 2.0
+        Half the width of the box that will contain the vector.
+
+    Returns
+    -------
+    z : array of shape (d * (d + 1) / 2,)
+    """
+    adjacency = as_adjacency(A)
+    if not epsilon > 0:
+        raise ValueError(f"epsilon must be positive, got {epsilon!r}")
+    order = topological_order(adjacency)
+    d = len(order)
+    ancestors = np.zeros((d, d), dtype=bool)  # ancestors[j, i]: there is a path i -> ... -> j
+    for j in order:
+        parents = np.flatnonzero(adjacency[:, j])
+        ancestors[j] = ancestors[parents].any(axis=0)
+        ancestors[j, parents] = True
+    p = ancestors.sum(axis=1).astype(np.float64)
+    spread = p.max() - p.min()
+    p = (p - p.min()) / spread * epsilon - epsilon / 2 if spread > 0 else np.zeros(d)
+    edge = (adjacency + adjacency.T)[np.triu_indices(d, k=1)]
+    return np.concatenate([p, np.where(edge > 0, epsilon / 2, -epsilon / 2)])
+
+
+def is_dag(A: ArrayLike) -> bool:
+    """Whether the nonzero pattern of ``A`` (d, d) has no directed cycle (a self-loop is one)."""
+    values = np.asarray(A)
+    if values.ndim != 2 or values.shape[0] != values.shape[1]:
+        raise ValueError(f"A must have shape (d, d), got {values.shape}")
+    pattern = (values != 0).astype(np.uint8)
+    return bool(_kernels.kahn(pattern, np.empty(len(pattern), np.int64)) == len(pattern))
+
+
+def topological_order(A: ArrayLike) -> NDArray[np.int64]:
+    """Order of the nodes of a DAG ``A`` (d, d), parents before children, smallest index first where free."""
+    adjacency = as_adjacency(A)
+    if adjacency.ndim != 2:
+        raise ValueError(f"A must have shape (d, d), got {adjacency.shape}")
+    order = np.empty(len(adjacency), np.int64)
+    placed = _kernels.kahn(adjacency, order)
+    if placed < len(order):
+        stuck = sorted(set(range(len(order))) - set(order[:placed].tolist()))
+        raise ValueError(f"A has a directed cycle among the nodes {stuck}")
+    return order
+
+
+def skeleton(A: ArrayLike) -> NDArray[np.uint8]:
+    """Undirected version of ``A`` (..., d, d): symmetric, 1 where there is an edge in either direction."""
+    adjacency = as_adjacency(A)
+    return adjacency | np.swapaxes(adjacency, -1, -2)
+
+
+def cpdag(A: ArrayLike) -> NDArray[np.uint8]:
+    """Completed partially directed graph of the Markov equivalence class of the DAG ``A`` (d, d).
+
+    The skeleton and the v-structures of the class, closed under the orientation rules of Meek (1995); his fourth
+    rule acts only with background knowledge.
+
+    Returns
+    -------
+    C : array of shape (d, d), uint8
+        ``C[i, j] = 1, C[j, i] = 0`` for ``i -> j`` in every member of the class; both are 1 where members differ.
+    """
+    adjacency = as_adjacency(A)
+    topological_order(adjacency)
+    adjacent = skeleton(adjacency).astype(bool)
+    apart = ~adjacent
+    np.fill_diagonal(apart, False)
+    # i -> k <- j with i, j apart: the parents of k that have a non-neighbour among the parents of k.
+    directed = adjacency.astype(bool) & (_count(apart, adjacency) > 0)
+    while True:
+        free = adjacent & ~directed & ~directed.T
+        found = free & (_count(directed.T, apart) > 0)  # a -> b - c, a and c apart: b -> c
+        found |= free & (_count(directed, directed) > 0)  # a -> b -> c and a - c: a -> c
+        for a, b in np.argwhere(free & (_count(free, directed) > 1)):
+            between = np.flatnonzero(free[a] & directed[:, b])  # a - c -> b, a - e -> b, c and e apart: a -> b
+            found[a, b] |= apart[np.ix_(between, between)].any()
+        if not found.any():
+            return (directed | free).astype(np.uint8)
+        directed |= found
+
+
+def _count(left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.float32]:
+    """Matrix product of 0/1 matrices in float32: exact up to 2^24 and through BLAS, unlike integers."""
+    return left.astype(np.float32) @ right.astype(np.float32)

@@ -1,0 +1,81 @@
+"""Sufficient statistics of a table: number of rows, mean, and a triangular factor of the centred data.
+
+The factor ``T`` satisfies ``T'T = sum_k (x_k - mean)(x_k - mean)'``. It holds what the covariance holds at the
+square root of its condition number, so it keeps the digits that a covariance loses on nearly dependent columns.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import ArrayLike, NDArray
+
+from .table import check_names, default_names
+
+__all__ = ["Moments"]
+
+
+def _triangular(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Triangular factor of ``rows`` (m, d) with at most d rows, diagonal not negative so that it is unique."""
+    (factor,) = scipy.linalg.qr(rows, mode="r", overwrite_a=True, check_finite=False)
+    factor = factor[: min(rows.shape)]
+    return factor * np.where(np.diagonal(factor) < 0, -1.0, 1.0)[:, None]
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Mean and scatter of a table, mergeable chunk by chunk.
+
+    Attributes
+    ----------
+    n : int
+        Number of rows seen.
+    mean : array of shape (d,)
+    factor : array of shape (min(n, d), d)
+        Upper trapezoidal, ``factor.T @ factor / n`` is the (maximum likelihood) covariance.
+    names : tuple of str
+    """
+
+    n: int
+    mean: NDArray[np.float64]
+    factor: NDArray[np.float64]
+    names: tuple[str, ...]
+
+    @classmethod
+    def of(cls, X: ArrayLike, names: Sequence[str] | None = None) -> "Moments":
+        """Statistics of a table ``X`` (n, d) of finite numbers."""
+        values = np.asarray(X, dtype=np.float64)
+        if values.ndim != 2 or values.shape[0] < 1:
+            raise ValueError(f"X must have shape (n, d) with n >= 1, got {values.shape}")
+        if not np.isfinite(values).all():
+            raise ValueError("X contains NaN or infinity")
+        d = values.shape[1]
+        labels = default_names(d) if names is None else check_names(names, d)
+        mean = values.mean(axis=0)
+        return cls(len(values), mean, _triangular(values - mean), labels)
+
+    def merge(self, other: "Moments") -> "Moments":
+        """Statistics of the two tables stacked; neither is modified."""
+        if other.names != self.names:
+            raise ValueError(f"columns differ: {self.names} and {other.names}")
+        n = self.n + other.n
+        shift = other.mean - self.mean
+        # Scatter of the union = both scatters + n1 n2 / n shift shift'.
+        between = np.sqrt(self.n * other.n / n) * shift
+        factor = _triangular(np.vstack([self.factor, other.factor, between]))
+        return Moments(n, self.mean + other.n / n * shift, factor, self.names)
+
+    @property
+    def covariance(self) -> NDArray[np.float64]:
+        """Maximum likelihood covariance (d, d): the scatter divided by n."""
+        return self.factor.T @ self.factor / self.n
+
+    def uncentred_factor(self) -> NDArray[np.float64]:
+        """Triangular factor of the data before centring: ``sum_k x_k x_k'``."""
+        return _triangular(np.vstack([self.factor, np.sqrt(self.n) * self.mean]))
+
+    def standardised(self) -> "Moments":
+        """Statistics of the same table with every column centred and divided by its standard deviation."""
+        norms = np.sqrt((self.factor**2).sum(axis=0) / self.n)
+        return Moments(self.n, np.zeros_like(self.mean), self.factor / norms, self.names)

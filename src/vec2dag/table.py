@@ -1,0 +1,274 @@
+"""Checks of data in memory: what is refused and what is only warned about."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+# A column this close (in its own standard deviations) to the span of others counts as dependent on them. Its
+# residual variance is then 1e-12 of its variance: sums rounded to float32 are caught, and beyond it the
+# algebra of covariances in float64 has no digits left.
+DEPENDENCE_TOLERANCE = 1e-6
+SCALE_RATIO = 1e3
+FEW_VALUES = 5
+# Beyond these the squares that every variance needs overflow or vanish in float64.
+LARGEST, SMALLEST = 1e150, 1e-150
+
+# Characters XML 1.0 cannot hold in any spelling, so that no GraphML file could carry the name.
+_UNWRITABLE = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def listing(items: Iterable[str], limit: int = 8) -> str:
+    """Join items with commas, replacing all beyond `limit` by "and 12 more"."""
+    all_items = list(items)
+    # "and 1 more" would be as long as the item that it hides
+    if len(all_items) <= limit + 1:
+        return ", ".join(all_items)
+    return f"{', '.join(all_items[:limit])} and {len(all_items) - limit} more"
+
+
+def quoted(names: Iterable[str], limit: int = 8) -> str:
+    """Names in quotes, as one shortened list."""
+    return listing((f"'{name}'" for name in names), limit)
+
+
+def default_names(d: int) -> tuple[str, ...]:
+    """Names of d unnamed columns: x0, x1, ..."""
+    return tuple(f"x{i}" for i in range(d))
+
+
+def check_names(names: Sequence[str], d: int) -> tuple[str, ...]:
+    """Refuse names that cannot identify the columns.
+
+    Parameters
+    ----------
+    names : sequence of str
+        One name per column.
+    d : int
+        The number of columns.
+
+    Returns
+    -------
+    tuple of str
+        The names.
+
+    Raises
+    ------
+    ValueError
+        The number of names is not d; a name is empty, no string, or holds control characters; names repeat.
+    """
+    result = tuple(names)
+    if len(result) != d:
+        raise ValueError(f"names must have one entry per column ({d}), got {len(result)}")
+    for position, name in enumerate(result, start=1):
+        if not isinstance(name, str):
+            raise ValueError(f"names must be strings, got {name!r} for column {position}")
+        if not name.strip():
+            raise ValueError(f"column {position} has an empty name; every column needs a name of its own")
+        if _UNWRITABLE.search(name):
+            raise ValueError(f"the name of column {position} holds a control character: {name!r}")
+    if len(set(result)) < d:
+        count = dict.fromkeys(result, 0)
+        for name in result:
+            count[name] += 1
+        repeated = [f"'{name}' ({times} times)" for name, times in count.items() if times > 1]
+        raise ValueError(f"duplicate column names: {listing(repeated)}; every column needs a name of its own")
+    return result
+
+
+def _is_constant(X: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Columns, shape (d,), whose values differ by rounding at most; NaN and infinity are never constant."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        low, high = X.min(axis=0), X.max(axis=0)
+        size = np.maximum(np.abs(low), np.abs(high))
+        constant: NDArray[np.bool_] = (high - low <= 8 * np.finfo(np.float64).eps * size) & np.isfinite(size)
+    return constant
+
+
+def check_values(X: NDArray[np.float64], names: Sequence[str] | None = None) -> None:
+    """Refuse a table from which no graph can be learned.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d), float64
+        The data.
+    names : sequence of str, optional
+        Names of the columns for the messages; x0, x1, ... if not given.
+
+    Raises
+    ------
+    ValueError
+        Fewer than 2 rows or columns, NaN or infinity, constant columns, or values whose squares leave the
+        range of float64. The message names the columns.
+    """
+    if X.ndim != 2:
+        raise ValueError(f"X must be a 2-D array (rows, columns), got shape {X.shape}")
+    n, d = X.shape
+    for count, what in ((n, "sample(s)"), (d, "feature(s)")):
+        if count < 2:
+            raise ValueError(f"X has {count} {what} (shape=({n}, {d})) while a minimum of 2 is required.")
+    labels = default_names(d) if names is None else check_names(names, d)
+
+    if not np.isfinite(X).all():
+        n_nan, n_inf = np.isnan(X).sum(axis=0), np.isinf(X).sum(axis=0)
+        found = []
+        for i in np.flatnonzero(n_nan + n_inf):
+            counts = [f"{k} {kind}" for k, kind in ((n_nan[i], "NaN"), (n_inf[i], "inf")) if k]
+            found.append(f"'{labels[i]}' ({', '.join(counts)})")
+        raise ValueError(f"X contains NaN or infinity in {listing(found)}; remove or impute these values")
+    constant = np.flatnonzero(_is_constant(X))
+    if constant.size:
+        raise ValueError(
+            f"constant column(s): {quoted(labels[i] for i in constant)}; a column that never varies has no "
+            "place in a causal graph: drop it"
+        )
+    low, high = X.min(axis=0), X.max(axis=0)
+    extreme = np.flatnonzero((np.maximum(-low, high) > LARGEST) | (high / 2 - low / 2 < SMALLEST))
+    if extreme.size:
+        raise ValueError(
+            f"the variance of column(s) {quoted(labels[i] for i in extreme)} is too large or too small for "
+            f"double precision (values beyond {LARGEST:g}, or differences below {SMALLEST:g}); rescale them"
+        )
+
+
+def drop_constant(
+    X: NDArray[np.float64], names: Sequence[str]
+) -> tuple[NDArray[np.float64], tuple[str, ...], tuple[str, ...]]:
+    """Leave constant columns out.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d), float64
+        The data, at least one row; not modified.
+    names : sequence of str
+        Names of the d columns.
+
+    Returns
+    -------
+    X : ndarray of shape (n, d - k)
+        The columns that vary.
+    names : tuple of str
+        Their names.
+    dropped : tuple of str
+        Names of the k columns left out.
+    """
+    constant = _is_constant(X)
+    kept = tuple(name for name, out in zip(names, constant, strict=True) if not out)
+    dropped = tuple(name for name, out in zip(names, constant, strict=True) if out)
+    return X[:, ~constant], kept, dropped
+
+
+def data_warnings(X: NDArray[np.float64], names: Sequence[str]) -> list[str]:
+    """Say what in a valid table will mislead a score, one sentence each.
+
+    Duplicated columns, linearly dependent columns (residual standard deviation below `DEPENDENCE_TOLERANCE`
+    of the column's own), no more rows than columns, standard deviations that differ by more than a factor of
+    `SCALE_RATIO`, and columns with at most `FEW_VALUES` distinct values.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d), float64
+        Data that passed `check_values`; not modified.
+    names : sequence of str
+        Names of the d columns.
+
+    Returns
+    -------
+    list of str
+        Plain sentences; empty when there is nothing to say.
+    """
+    n, d = X.shape
+    labels = check_names(names, d)
+    sentences = []
+    groups = _duplicates(X)
+    if groups:
+        sets = [" = ".join(f"'{labels[i]}'" for i in group) for group in groups]
+        sentences.append(
+            f"Duplicated columns: {listing(sets, 5)}; no score can tell them apart, keep one of each."
+        )
+    deviations = X.std(axis=0)
+    if n <= d:
+        sentences.append(
+            f"The table has {n} rows for {d} columns; with no more rows than columns every column is a "
+            "linear combination of the others, and dense graphs fit it perfectly."
+        )
+    else:
+        repeated = {i for group in groups for i in group[1:]}
+        unique = [i for i in range(d) if i not in repeated]
+        dependent = [
+            f"'{labels[unique[i]]}' (from {quoted((labels[unique[j]] for j in others), 4)})"
+            for i, others in _dependencies(X[:, unique] if repeated else X, deviations[unique])
+        ]
+        if dependent:
+            sentences.append(
+                f"Linearly dependent columns: {listing(dependent, 5)}; edges among them are arbitrary, "
+                "leave one column of each dependence out."
+            )
+    low, high = int(deviations.argmin()), int(deviations.argmax())
+    if deviations[high] > SCALE_RATIO * deviations[low]:
+        sentences.append(
+            f"The columns have wildly different scales: standard deviations from {deviations[low]:.3g} "
+            f"('{labels[low]}') to {deviations[high]:.3g} ('{labels[high]}'); equal-variance scores "
+            "(bic-ev, ls) will read the scales as causal order, while bic-nv does not depend on them."
+        )
+    few = _few_valued(X)
+    if few:
+        counted = listing(f"'{labels[i]}' ({k})" for i, k in few)
+        sentences.append(
+            f"Columns with very few distinct values: {counted}; linear-Gaussian scores treat them as "
+            "continuous numbers."
+        )
+    return sentences
+
+
+def _duplicates(X: NDArray[np.float64]) -> list[list[int]]:
+    """Groups of two or more equal columns."""
+    groups: dict[bytes, list[int]] = {}
+    # adding zero turns -0.0, which equals 0.0 but has other bytes, into 0.0
+    for i, column in enumerate(X.T + 0.0):
+        groups.setdefault(column.tobytes(), []).append(i)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def _dependencies(X: NDArray[np.float64], deviations: NDArray[np.float64]) -> list[tuple[int, list[int]]]:
+    """Columns that are linear functions of others, each with the columns it is made of.
+
+    A pivoted Cholesky factorisation of the correlations orders the columns by what each adds to those before
+    it; it costs a tenth of a pivoted QR of the data but squares the condition number. So its bound is a loose
+    one, and the columns it suspects are judged by their residuals, recomputed from the data.
+    """
+    Z = (X - X.mean(axis=0)) / (deviations * np.sqrt(len(X)))
+    correlation = Z.T @ Z
+    factor, order, rank, _ = linalg.lapack.dpstrf(correlation, tol=100 * DEPENDENCE_TOLERANCE**2)
+    basis, suspects = order[:rank] - 1, order[rank:] - 1
+    if not suspects.size:
+        return []
+    triangle = (factor[:rank, :rank], False)
+    coefficients = linalg.cho_solve(triangle, correlation[np.ix_(basis, suspects)])
+    residuals = Z[:, suspects] - Z[:, basis] @ coefficients
+    # one step of refinement gives back the digits that the normal equations lose
+    correction = linalg.cho_solve(triangle, Z[:, basis].T @ residuals)
+    residuals -= Z[:, basis] @ correction
+    coefficients = np.abs(coefficients + correction)
+    # a coefficient of rounding size names no column
+    used = coefficients > 1e-5 * coefficients.max(axis=0)
+    dependent = np.flatnonzero(linalg.norm(residuals, axis=0) < DEPENDENCE_TOLERANCE)
+    return sorted((int(suspects[k]), sorted(basis[used[:, k]].tolist())) for k in dependent)
+
+
+def _few_valued(X: NDArray[np.float64]) -> list[tuple[int, int]]:
+    """Columns with at most `FEW_VALUES` distinct values, ten rows or more for each, with that number."""
+    n, d = X.shape
+    limit = min(FEW_VALUES, n // 10)
+    found = []
+    for i in range(d):
+        # most columns are cleared by their first rows, without sorting the rest
+        if len(np.unique(X[:50, i])) <= limit:
+            distinct = len(np.unique(X[:, i]))
+            if distinct <= limit:
+                found.append((i, distinct))
+    return found

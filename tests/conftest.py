@@ -1,0 +1,41 @@
+"""Options and fixtures shared by the tests."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--run-slow", action="store_true", help="also run the tests marked slow")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "slow: takes more than a few seconds; run with --run-slow")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--run-slow"):
+        for item in items:
+            if "slow" in item.keywords:
+                item.add_marker(pytest.mark.skip(reason="slow: run with --run-slow (make test-all)"))
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(20250)
+
+
+@pytest.fixture
+def shared_linear():
+    """Loader of the shared linear sets: ``shared_linear("er2_d10", seed) -> (X, A)``."""
+    if not SHARED.is_dir():
+        pytest.skip("the shared data folder is not beside this checkout")
+
+    def load(name: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        with np.load(SHARED / f"lin_{name}_n1000_s{seed}.npz") as file:
+            return file["X"], (file["B"] != 0).astype(np.uint8)
+
+    return load
