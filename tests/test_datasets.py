@@ -57,7 +57,7 @@ def test_grandag_folder(tmp_path):
     with pytest.raises(InputError, match=r"no data1.npy with DAG1.npy; indices there: \[2\]"):
         datasets.load_grandag(tmp_path, 1)
     np.save(tmp_path / "DAG2.npy", np.zeros((4, 4)))
-    with pytest.raises(InputError, match="3 columns, but DAG2.npy has 4 nodes"):
+    with pytest.raises(InputError, match=r"3 columns, but DAG2\.npy has 4 nodes"):
         datasets.load_grandag(tmp_path, 2)
 
 

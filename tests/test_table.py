@@ -51,10 +51,10 @@ def test_long_lists_of_columns_are_shortened():
 
 def test_constant_columns_are_named(X):
     X[:, 2] = 0.1
-    with pytest.raises(ValueError, match="constant.*'c'"):
+    with pytest.raises(ValueError, match=r"constant.*'c'"):
         check_values(X, NAMES)
     X[0, 2] = np.nextafter(0.1, 1)
-    with pytest.raises(ValueError, match="constant.*'c'"):
+    with pytest.raises(ValueError, match=r"constant.*'c'"):
         check_values(X, NAMES)
     X[0, 2] = 0.1001
     check_values(X, NAMES)
@@ -63,7 +63,7 @@ def test_constant_columns_are_named(X):
 @pytest.mark.parametrize("factor", [1e200, 1e-200])
 def test_values_whose_variance_leaves_float64_are_refused(X, factor):
     X[:, 1] *= factor
-    with pytest.raises(ValueError, match="variance.*'b'.*rescale"):
+    with pytest.raises(ValueError, match=r"variance.*'b'.*rescale"):
         check_values(X, NAMES)
 
 

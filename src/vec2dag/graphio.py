@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import re
@@ -151,11 +150,12 @@ def _to_json(edges: list[dict[str, Any]], nodes: tuple[str, ...]) -> str:
 
 def _to_csv(edges: list[dict[str, Any]], nodes: tuple[str, ...]) -> str:
     present = {(edge["source"], edge["target"]) for edge in edges}
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["", *nodes])
-    writer.writerows([source, *(int((source, target) in present) for target in nodes)] for source in nodes)
-    return text.getvalue()
+    # the writer of the standard library leaves a carriage return unquoted
+    cell = {
+        name: '"' + name.replace('"', '""') + '"' if re.search('[,"\r\n]', name) else name for name in nodes
+    }
+    rows = [[cell[source], *(str(int((source, target) in present)) for target in nodes)] for source in nodes]
+    return "".join(",".join(row) + "\n" for row in [["", *cell.values()], *rows])
 
 
 def _dot_id(name: str) -> str:
@@ -251,8 +251,9 @@ def align(
         Names are missing from one of the graphs, or sizes differ.
     """
     if names_true is not None and names_est is not None:
-        missing = [name for name in names_true if name not in set(names_est)]
-        extra = [name for name in names_est if name not in set(names_true)]
+        in_true, in_est = set(names_true), set(names_est)
+        missing = [name for name in names_true if name not in in_est]
+        extra = [name for name in names_est if name not in in_true]
         if missing or extra:
             parts = [f"lacks {quoted(missing)}"] * bool(missing) + [f"has {quoted(extra)} besides"] * bool(
                 extra
@@ -325,7 +326,7 @@ def _read_csv(file: Path) -> Graph:
     labels = None if bare else rows[0][1:] if indexed and len(rows[0]) == width else rows[0]
     body = rows if bare else rows[1:]
     d = width - indexed
-    if len(body) != d or any(len(cells) != width for cells in body) or len(labels or body) != d:
+    if d != len(body) or d == 0 or any(len(cells) != width for cells in body) or len(labels or body) != d:
         raise InputError(
             f"{file}: {n_rows} lines of {width} cells are no graph; needed is a square matrix, with names in "
             "header and index, in the header or nowhere, or an edge list with columns source and target"

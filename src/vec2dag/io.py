@@ -93,7 +93,7 @@ def read_rows(file: Path) -> Iterator[Row]:
             f"{file}: not UTF-8 text (byte {error.object[error.start]:#04x}); save it as UTF-8"
         ) from error
     except csv.Error as error:
-        raise InputError(f"{file}: line {reader.line_num + 1} cannot be read ({error})") from error
+        raise InputError(f"{file}: line {reader.line_num} cannot be read ({error})") from error
     except OSError as error:
         raise InputError(f"{file}: cannot be read ({error.strerror})") from error
 

@@ -333,8 +333,12 @@ def _draw_gp(parents: Array, rng: Generator, additive: bool = False) -> Array:
         K += np.exp(-cdist(block, block, "sqeuclidean") / 2)
     # Kernel matrices are singular to rounding; a variance of 1e-8 is far below that of any noise here.
     K.flat[:: len(K) + 1] += 1e-8
+    return cholesky(K, lower=True, overwrite_a=True, check_finite=False) @ rng.standard_normal(len(K))
+
+
+def _processes(A: ArrayLike, E: ArrayLike, rng: Generator, draw: Draw, link: Link | None = None) -> Array:
     with threadpool_limits(limits=1, user_api="blas"):  # threads change the order of sums, hence the bytes
-        return cholesky(K, lower=True, overwrite_a=True, check_finite=False) @ rng.standard_normal(len(K))
+        return ancestral(A, E, rng, draw, link)
 
 
 def _draw_mlp(parents: Array, rng: Generator, hidden: int, low: float, high: float) -> Array:
@@ -349,12 +353,12 @@ def gaussian_process(A: ArrayLike, E: ArrayLike, rng: Generator) -> Array:
 
     Parameters and result as in :func:`ancestral`. Time n^3 and memory n^2 per node.
     """
-    return ancestral(A, E, rng, _draw_gp)
+    return _processes(A, E, rng, _draw_gp)
 
 
 def additive_gaussian_process(A: ArrayLike, E: ArrayLike, rng: Generator) -> Array:
     """Model ``X_j = sum_i f_ij(X_i) + E_j``: as :func:`gaussian_process`, with one process per parent."""
-    return ancestral(A, E, rng, partial(_draw_gp, additive=True))
+    return _processes(A, E, rng, partial(_draw_gp, additive=True))
 
 
 def _standardised_expit(values: Array) -> Array:
@@ -368,7 +372,7 @@ def post_nonlinear(A: ArrayLike, E: ArrayLike, rng: Generator, *, rescale: bool 
     Functions of unit bandwidth hardly vary over (0, 1), the range of the parents; ``rescale=True`` gives
     every variable mean 0 and variance 1 before its children read it.
     """
-    return ancestral(A, E, rng, _draw_gp, link=_standardised_expit if rescale else expit)
+    return _processes(A, E, rng, _draw_gp, link=_standardised_expit if rescale else expit)
 
 
 def mlp(
