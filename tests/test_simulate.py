@@ -68,7 +68,7 @@ def test_scale_free_counts(d, k, orient):
 
 
 def test_scale_free_attachment_is_preferential():
-    # d = 4, k = 1: three nodes make a path, whose middle has degree 2 of 4, so that the fourth node completes a
+    # d = 4, k = 1: three nodes make a path, whose middle has degree 2 of 4, so that the fourth completes a
     # star with probability 1/2; attachment without preference would give 1/3.
     draws = 3000
     stars = [
@@ -159,7 +159,7 @@ def test_linear_population_covariance(rng):
 
 
 def many_children(draws):
-    """Two sources and as many children of both: independent draws of a function; the noise of the children is 0."""
+    """Two sources and many children of both without noise: every child is a draw of the random function."""
     A = np.zeros((draws + 2, draws + 2))
     A[:2, 2:] = 1
     E = np.zeros((6, draws + 2))
@@ -336,7 +336,7 @@ def test_standardise():
     np.testing.assert_allclose(flat.X.std(axis=0), 1)
     assert np.diag(np.corrcoef(flat.X.T, data.X.T)[:10, 10:]) == pytest.approx(1)
     assert flat.meta["standardised"]
-    constant = simulate.Dataset(np.column_stack([np.arange(4), np.ones(4)]), np.zeros((2, 2)))
+    constant = simulate.Dataset(np.column_stack([np.arange(7), np.full(7, 0.1)]), np.zeros((2, 2)))
     with pytest.raises(ValueError, match=r"\['X1'\] are constant"):
         constant.standardise()
 

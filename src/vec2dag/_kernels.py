@@ -20,8 +20,13 @@ import math
 import numpy as np
 from numba import njit
 
+# Compilation is part of the user's time. It is kept short by plain loops instead of array functions, by the
+# error model of numpy (no checks for division by zero) and by np.int64(0) where a literal would make numba compile
+# the functions called with it a second time. All kernels stand in one file because the cache of a kernel is
+# renewed when its own file changes, and only then.
+_kernel = njit(cache=True, nogil=True, error_model="numpy")
 # Sums of products may be reordered and fused; NaN and infinity keep their meaning.
-_MATH = {"reassoc", "contract", "nsz"}
+_fast = njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
 
 # A pivot below this share of the variance means that squaring (C = F F') has lost more than a third of the
 # digits: the regression is redone on F, whose condition number is the square root of that of C.
@@ -31,10 +36,13 @@ DEPENDENT = 1e-20
 # Residual ratio given to a variable that its parents determine completely.
 FLOOR = 1e-20
 
+# Improvements of a score (per n d) below this are not distinguished from rounding.
+RESOLUTION = 1e-9
+
 BIC_EV, BIC_NV, LS = 0, 1, 2
 
 
-@njit(cache=True, nogil=True)
+@_kernel
 def decode(z, d, A):
     """Vec2DAG: ``A[b, i, j] = H(p_j - p_i) H(E_ij + E_ji)`` for every row ``b`` of ``z`` (B, d (d + 1) / 2)."""
     for b in range(z.shape[0]):
@@ -48,7 +56,7 @@ def decode(z, d, A):
                 e += 1
 
 
-@njit(cache=True, nogil=True)
+@_kernel
 def kahn(A, order):
     """Topological order of ``A`` (d, d), smallest index first among the ready; returns how many were placed."""
     d = A.shape[0]
@@ -73,7 +81,7 @@ def kahn(A, order):
     return placed
 
 
-@njit(cache=True, nogil=True, fastmath=_MATH)
+@_fast
 def ratio_from_factor(F, node, parents, k, Q):
     """Residual ratio of ``node`` given ``parents[:k]`` by Gram-Schmidt on rows of ``F``, applied twice."""
     r = F.shape[1]
@@ -102,7 +110,7 @@ def ratio_from_factor(F, node, parents, k, Q):
     return 1.0
 
 
-@njit(cache=True, nogil=True, fastmath=_MATH)
+@_fast
 def residual_ratio(C, F, node, parents, k, L, Q):
     """``1 - C_iP C_PP^-1 C_Pi``: what the parents leave of the node's variance, from one Cholesky.
 
@@ -126,7 +134,7 @@ def residual_ratio(C, F, node, parents, k, L, Q):
     return 1.0
 
 
-@njit(cache=True, nogil=True)
+@_kernel
 def combine(residuals, edges, kind, penalty, offset):
     """The criterion, divided by n d: ``residuals`` (d,) are mean squares, ``penalty`` is per edge."""
     d = residuals.shape[0]
@@ -139,7 +147,7 @@ def combine(residuals, edges, kind, penalty, offset):
     return -total - penalty * edges
 
 
-@njit(cache=True, nogil=True)
+@_kernel
 def linear_residuals(A, C, F, scale, base, out):
     """Mean squared residuals ``out`` (B, d) of every node of every graph ``A`` (B, d, d)."""
     d = C.shape[0]
@@ -149,7 +157,8 @@ def linear_residuals(A, C, F, scale, base, out):
     count = np.empty(d, np.int64)
     lists = np.empty((d, d), np.int32)
     for b in range(A.shape[0]):
-        count[:] = 0
+        for j in range(d):
+            count[j] = 0
         for i in range(d):
             for j in range(d):
                 if A[b, i, j]:
@@ -162,7 +171,7 @@ def linear_residuals(A, C, F, scale, base, out):
             out[b, j] = scale[j] * residual_ratio(C, F, j, parents, k, L, Q) if k > 0 else base[j]
 
 
-@njit(cache=True, nogil=True)
+@_kernel
 def combine_batch(residuals, edges, kind, penalty, offset, out):
     """:func:`combine` for every row."""
     for b in range(residuals.shape[0]):
@@ -172,7 +181,7 @@ def combine_batch(residuals, edges, kind, penalty, offset, out):
 # --- one node against all others ----------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True, fastmath=_MATH)
+@_fast
 def add_parent(C, u, k, W, v):
     """Extend the Cholesky rows ``W[:k]`` by the parent ``u``: ``W[k] = (C_u - sum_b W[b, u] W[b]) / sqrt(v_u)``.
 
@@ -195,7 +204,7 @@ def add_parent(C, u, k, W, v):
         v[j] = max(v[j] - row[j] * row[j], 0.0)
 
 
-@njit(cache=True, nogil=True, fastmath=_MATH)
+@_fast
 def invert_triangle(W, parents, k, inverse):
     """``inverse[b, a] = (L^-1)_ba`` for ``L_ab = W[b, parents[a]]``, the Cholesky factor of ``C_PP``."""
     for a in range(k):
@@ -209,7 +218,7 @@ def invert_triangle(W, parents, k, inverse):
             inverse[b, a] = s / diagonal_b if diagonal_b > 0.0 else 0.0
 
 
-@njit(cache=True, nogil=True, fastmath=_MATH)
+@_fast
 def toggle_ratios(C, F, i, parents, k, ill, W, v, inverse, Q, toggled, prefix):
     """Residual ratios of node ``i`` when the parenthood of one other node is toggled.
 
@@ -221,7 +230,8 @@ def toggle_ratios(C, F, i, parents, k, ill, W, v, inverse, Q, toggled, prefix):
     adding costs ``-c_j^2 / v_j``, removing ``beta_j^2 / [C_PP^-1]_jj``.
     """
     d = C.shape[0]
-    v[:] = 1.0
+    for j in range(d):
+        v[j] = 1.0
     prefix[0] = 1.0
     smallest = 1.0
     for a in range(k):
@@ -266,13 +276,13 @@ def toggle_ratios(C, F, i, parents, k, ill, W, v, inverse, Q, toggled, prefix):
         toggled[parents[a]] = left + (beta * beta / diagonal if diagonal > 0.0 else 0.0)
 
 
-@njit(cache=True, nogil=True)
+@_kernel
 def link(residual, kind, offset):
     """What a criterion sums over nodes: ``ln r`` for bic-nv, ``r`` otherwise."""
     return math.log(residual + offset) if kind == BIC_NV else residual
 
 
-@njit(cache=True, nogil=True)
+@_kernel
 def change(delta, total, d, kind):
     """Change of the criterion (without the price of edges) when the sum ``total`` of links grows by ``delta``."""
     if kind == BIC_EV:
@@ -280,7 +290,7 @@ def change(delta, total, d, kind):
     return -delta / d
 
 
-@njit(cache=True, nogil=True)
+@_kernel
 def toggle_links(A, C, F, scale, base, kind, offset, ill, table):
     """``table[i, j]``: change of the link of node ``i`` when ``j -> i`` is toggled in ``A`` (d, d); returns links."""
     d = C.shape[0]
@@ -291,7 +301,7 @@ def toggle_links(A, C, F, scale, base, kind, offset, ill, table):
     parents = np.empty(d + 1, np.int64)
     links = np.empty(d)
     for i in range(d):
-        k = 0
+        k = np.int64(0)
         for j in range(d):
             if A[j, i]:
                 parents[k] = j
@@ -308,7 +318,7 @@ def toggle_links(A, C, F, scale, base, kind, offset, ill, table):
 # --- the conditional gradient --------------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True)
+@_kernel
 def random_bits(state):
     """SplitMix64: 64 random bits and the next state of the stream."""
     state = state + np.uint64(0x9E3779B97F4A7C15)
@@ -318,7 +328,7 @@ def random_bits(state):
     return z ^ (z >> np.uint64(31)), state
 
 
-@njit(cache=True, nogil=True)
+@_kernel
 def sample_graph(seed, mu, sigma, bound, on, p, A):
     """Draw ``z`` from the policy in the stream ``seed``: potentials ``p`` (d,) and the graph ``A`` (d, d).
 
@@ -346,7 +356,19 @@ def sample_graph(seed, mu, sigma, bound, on, p, A):
             A[j, i] = edge and p[j] < p[i]
 
 
-@njit(cache=True, nogil=True)
+@_kernel
+def sort_nodes(p, order):
+    """Sort ``order`` (d,) by increasing potential ``p``; insertion, as it is nearly sorted from the last graph."""
+    for t in range(1, p.shape[0]):
+        node = order[t]
+        s = t
+        while s > 0 and p[order[s - 1]] > p[node]:
+            order[s] = order[s - 1]
+            s -= 1
+        order[s] = node
+
+
+@_kernel
 def conditional_batch(
     seeds, mu, sigma, bound, on, C, F, scale, base, kind, penalty, offset, edge_gain, node_gradient, rewards, edges
 ):
@@ -368,14 +390,15 @@ def conditional_batch(
     table = np.empty((d, d))
     after = np.empty((d, d + 1))
     links = np.empty(d)
+    order = np.arange(d)
     for g in range(seeds.shape[0]):
         sample_graph(seeds[g], mu, sigma, bound, on, p, A)
-        order = np.argsort(p)
+        sort_nodes(p, order)
         count = 0
         total = 0.0
         for t in range(d):
             i = order[t]
-            k = 0
+            k = np.int64(0)
             for s in range(t):
                 if A[order[s], i]:
                     near[k] = order[s]
@@ -443,3 +466,354 @@ def conditional_batch(
                 node_gradient[0, i] += step / sigma[i]
                 node_gradient[1, i] += step * x
                 before = value
+
+
+# --- search over orders ----------------------------------------------------------------------------------------------
+
+
+@_kernel
+def least_gain(left, price, kind):
+    """By how much an edge must lower the residual ratio ``left`` to be worth its price.
+
+    ``price`` is that amount, or for bic-nv its share of ``left``: ``ln(left / (left - gain)) > -ln(1 - price)``.
+    """
+    return price * left if kind == BIC_NV else price
+
+
+@_fast
+def grow(C, i, allowed, price, kind, W, v, c, parents, changes):
+    """Forward selection of parents of ``i`` among ``allowed`` (d,), by residual reduction; returns their number.
+
+    ``changes[j]`` tells whether the selection would differ if ``j`` changed sides, from allowed to not allowed or
+    back: those selected, and those that would have been. Returns -1 where rounding could decide.
+    """
+    d = C.shape[0]
+    for j in range(d):
+        v[j] = 1.0
+        c[j] = C[i, j]
+        changes[j] = 0
+    left = 1.0
+    rounding = 2.0**-50
+    k = np.int64(0)
+    while True:
+        most = least_gain(left, price, kind)
+        if rounding > 0.05 * most:
+            return np.int64(-1)
+        best = np.int64(-1)
+        for j in range(d):
+            if allowed[j] and c[j] * c[j] > most * v[j]:
+                if v[j] < 1e-11:
+                    return np.int64(-1)
+                most = c[j] * c[j] / v[j]
+                best = j
+        for j in range(d):
+            if not allowed[j] and c[j] * c[j] > most * v[j] and j != i:
+                changes[j] = 1
+        if best < 0:
+            return k
+        # Dividing by the pivot magnifies the rounding of what is left of i.
+        rounding += 2.0**-51 * (1.0 + left / v[best])
+        parents[k] = best
+        changes[best] = 1
+        add_parent(C, best, k, W, v)
+        s = W[k, i]
+        row = W[k]
+        for j in range(d):
+            c[j] -= s * row[j]
+        v[best] = 1.0
+        c[best] = 0.0
+        left = v[i]
+        if left < 1e-13:
+            return np.int64(-1)
+        k += 1
+
+
+@_fast
+def grow_from_factor(F, i, allowed, price, kind, Y, parents, changes):
+    """:func:`grow` on the factor: rows of ``Y`` (d, r) are residuals of the variables given the parents so far."""
+    d, r = F.shape
+    for j in range(d):
+        changes[j] = 0
+        for t in range(r):
+            Y[j, t] = F[j, t]
+    left = 1.0
+    k = 0
+    while True:
+        best = -1
+        most = max(least_gain(left, price, kind), FLOOR)
+        for allow in range(1, -1, -1):
+            for j in range(d):
+                if j != i and allowed[j] == allow:
+                    cross = 0.0
+                    norm = 0.0
+                    for t in range(r):
+                        cross += Y[i, t] * Y[j, t]
+                        norm += Y[j, t] * Y[j, t]
+                    if norm > DEPENDENT and cross * cross > most * norm:
+                        if allow:
+                            most = cross * cross / norm
+                            best = j
+                        else:
+                            changes[j] = 1
+        if best < 0 or left <= FLOOR:
+            return k
+        norm = 0.0
+        for t in range(r):
+            norm += Y[best, t] * Y[best, t]
+        norm = 1.0 / math.sqrt(norm)
+        for t in range(r):
+            Y[best, t] *= norm
+        for j in range(d):
+            if j != best:
+                dot = 0.0
+                for t in range(r):
+                    dot += Y[best, t] * Y[j, t]
+                for t in range(r):
+                    Y[j, t] -= dot * Y[best, t]
+        for t in range(r):
+            Y[best, t] = 0.0
+        left = 0.0
+        for t in range(r):
+            left += Y[i, t] * Y[i, t]
+        parents[k] = best
+        changes[best] = 1
+        k += 1
+
+
+@_fast
+def shrink(C, F, i, parents, k, price, kind, exact, W, inverse, Q):
+    """Backward elimination of ``parents[:k]``, cheapest first; returns how many stay and the residual ratio."""
+    left = ratio_from_factor(F, i, parents, k, Q) if exact else (1.0 if k == 0 else -1.0)
+    if not exact and k > 0:
+        left = 1.0
+        for a in range(k):
+            left -= W[a, i] * W[a, i]
+        invert_triangle(W, parents, k, inverse)
+        # W[a, :k] becomes [C_PP^-1]_a and W[a, k] becomes beta_a.
+        for a in range(k):
+            beta = 0.0
+            for b in range(a, k):
+                beta += inverse[b, a] * W[b, i]
+            Q[a, 0] = beta
+        for a in range(k):
+            for b in range(a + 1):
+                s = 0.0
+                for c in range(a, k):
+                    s += inverse[c, a] * inverse[c, b]
+                W[a, b] = s
+                W[b, a] = s
+    while k > 0:
+        cheapest = -1
+        least = np.inf
+        for a in range(k):
+            if exact:
+                last, node = parents[k - 1], parents[a]
+                parents[k - 1], parents[a] = node, last
+                cost = ratio_from_factor(F, i, parents, k - 1, Q) - left
+                parents[k - 1], parents[a] = last, node
+            else:
+                cost = Q[a, 0] * Q[a, 0] / W[a, a]
+            if cost < least:
+                least = cost
+                cheapest = a
+        if least > least_gain(left + least, price, kind):
+            return k, left
+        left += least
+        if not exact:
+            s = Q[cheapest, 0] / W[cheapest, cheapest]
+            for a in range(k):
+                Q[a, 0] -= s * W[cheapest, a]
+            for a in range(k):
+                if a != cheapest:
+                    s = W[a, cheapest] / W[cheapest, cheapest]
+                    for b in range(k):
+                        if b != cheapest:
+                            W[a, b] -= s * W[cheapest, b]
+            for a in range(cheapest, k - 1):
+                Q[a, 0] = Q[a + 1, 0]
+                for b in range(k):
+                    W[a, b] = W[a + 1, b]
+            for a in range(k - 1):
+                for b in range(cheapest, k - 1):
+                    W[a, b] = W[a, b + 1]
+        for a in range(cheapest, k - 1):
+            parents[a] = parents[a + 1]
+        k -= 1
+    return 0, 1.0
+
+
+@_kernel
+def grow_shrink(C, F, i, allowed, price, kind, W, v, c, inverse, Q, parents, changes):
+    """Parents of ``i`` among ``allowed``, left in ``parents``; returns their number and the residual ratio."""
+    k = grow(C, i, allowed, price, kind, W, v, c, parents, changes)
+    exact = k < 0
+    if exact:
+        k = grow_from_factor(F, i, allowed, price, kind, Q, parents, changes)
+    return shrink(C, F, i, parents, k, price, kind, exact, W, inverse, Q)
+
+
+@_kernel
+def select(x, limit, toggled, toggle, stats, prices, kind, offset, place, space, parents, changes):
+    """Parents of ``x`` among the nodes placed before ``limit``, with ``toggled`` allowed or not by ``toggle``.
+
+    Returns the link of the residual and the number of parents.
+    """
+    C, F, scale, base = stats
+    W, v, c, inverse, Q, allowed = space
+    for j in range(place.shape[0]):
+        allowed[j] = place[j] < limit
+    allowed[toggled] = toggle
+    allowed[x] = 0
+    k, ratio = grow_shrink(C, F, x, allowed, prices[x], kind, W, v, c, inverse, Q, parents, changes)
+    return link(scale[x] * ratio if k > 0 else base[x], kind, offset), k
+
+
+@_kernel
+def insertion_descent(order, stats, kind, penalty, offset, sweeps, full, A):
+    """Move single nodes of ``order`` (d,) to better places until none improves; returns the score.
+
+    Parents are selected by :func:`grow_shrink` among the predecessors; ``order`` and ``A`` (d, d) are overwritten.
+    Moving node x past node y changes the candidates of x and of y only, and ``changes`` tells beforehand whether
+    that matters, so most places cost nothing. Unless ``full``, a direction is given up when even the best that the
+    places further on can bring does not make up for what has been lost. Returns the score and the sweeps made.
+    """
+    C, F, scale, base = stats
+    d = C.shape[0]
+    space = (
+        np.empty((d + 1, d)), np.empty(d), np.empty(d), np.empty((d, d)), np.empty((d + 1, F.shape[1])),
+        np.empty(d, np.uint8),
+    )  # fmt: skip
+    parents = np.empty(d + 1, np.int64)
+    changes = np.zeros((d, d), np.uint8)
+    mine, scratch = np.empty(d, np.uint8), np.empty(d, np.uint8)
+    links, sizes = np.empty(d), np.zeros(d, np.int64)
+    prices = np.empty(d)
+    crossing, rest = np.empty((2, d)), np.empty(d + 1)
+    place = np.empty(d, np.int64)
+    for t in range(d):
+        place[order[t]] = t
+    total = 0.0
+    for i in range(d):
+        total += base[i]
+    score = -np.inf
+    sweep = 0
+    yes, no = np.int64(1), np.int64(0)
+    while True:
+        # The price of an edge in units of a residual ratio (a share of it for bic-nv). Under equal variances it
+        # follows the total, ln((T - gain) / T) = -penalty; the first total, of the variances, only starts it.
+        for repeat in range(4 if kind == BIC_EV and sweep == 0 else 1):
+            for i in range(d):
+                if kind == BIC_NV:
+                    prices[i] = 1.0 - math.exp(-d * penalty)
+                elif kind == LS:
+                    prices[i] = d * penalty / scale[i]
+                else:
+                    prices[i] = total * (1.0 - math.exp(-penalty)) / scale[i]
+            if kind == BIC_EV or sweep == 0:
+                total = 0.0
+                for i in range(d):
+                    links[i], sizes[i] = select(
+                        i, place[i], i, no, stats, prices, kind, offset, place, space, parents, changes[i]
+                    )
+                    total += links[i]
+        count = 0
+        for i in range(d):
+            count += sizes[i]
+        score = -(math.log(total / d + offset) if kind == BIC_EV else total / d) - penalty * count
+        if sweep == sweeps:
+            break
+        sweep += 1
+        price = penalty * (total if kind == BIC_EV else d)  # of an edge, in units of links
+        moved = False
+        for x in range(d):
+            t = place[x]
+            best = RESOLUTION
+            target = t
+            for direction in range(-1, 2, 2):
+                end = 0 if direction < 0 else d - 1
+                # What crossing y changes in y does not depend on how far x goes.
+                hope = 0.0
+                if direction < 0:
+                    rest[0] = 0.0
+                    for q in range(t):
+                        y = order[q]
+                        crossing[0, y], crossing[1, y] = 0.0, 0.0
+                        if changes[y, x]:
+                            to, k = select(y, q, x, yes, stats, prices, kind, offset, place, space, parents, scratch)
+                            crossing[0, y], crossing[1, y] = to - links[y], k - sizes[y]
+                        # the most that the places before q can bring
+                        rest[q + 1] = rest[q] + max(0.0, -crossing[0, y] - price * crossing[1, y])
+                elif t < d - 1 and not full:
+                    to, k = select(x, d, x, no, stats, prices, kind, offset, place, space, parents, scratch)
+                    hope = links[x] + price * sizes[x] - to - price * k
+                for j in range(d):
+                    mine[j] = changes[x, j]
+                at, size = links[x], sizes[x]
+                crossed, edges = 0.0, 0.0
+                for q in range(t + direction, end + direction, direction):
+                    y = order[q]
+                    if direction > 0 and changes[y, x]:
+                        to, k = select(y, q, x, no, stats, prices, kind, offset, place, space, parents, scratch)
+                        crossed += to - links[y]
+                        edges += k - sizes[y]
+                        if not full and crossed + price * edges > 1.1 * hope:
+                            break
+                    elif direction < 0:
+                        crossed += crossing[0, y]
+                        edges += crossing[1, y]
+                    if mine[y]:
+                        limit = q if direction < 0 else q + 1
+                        at, size = select(x, limit, x, no, stats, prices, kind, offset, place, space, parents, mine)
+                    delta, more = crossed + at - links[x], edges + size - sizes[x]
+                    gain = change(delta, total, d, kind) - penalty * more
+                    if gain > best:
+                        best = gain
+                        target = q
+                    if direction < 0 and not full and delta + price * more > 1.1 * rest[q]:
+                        break
+            if target == t:
+                continue
+            moved = True
+            step = 1 if target > t else -1
+            for q in range(t, target, step):
+                order[q] = order[q + step]
+                place[order[q]] = q
+            order[target] = x
+            place[x] = target
+            for q in range(min(t, target), max(t, target) + 1):
+                y = order[q]
+                if y == x or changes[y, x]:
+                    to, k = select(y, q, y, no, stats, prices, kind, offset, place, space, parents, changes[y])
+                    total += to - links[y]
+                    links[y], sizes[y] = to, k
+        if not moved:
+            break
+    for i in range(d):
+        for j in range(d):
+            A[j, i] = 0
+        to, k = select(i, place[i], i, no, stats, prices, kind, offset, place, space, parents, scratch)
+        for a in range(k):
+            A[parents[a], i] = 1
+    return score, sweep
+
+
+@_kernel
+def equal_variance_order(C, scale, order):
+    """Greedy order for equal noise variances: next is the variable with the least variance given those taken.
+
+    Chen, Drton & Wang (2019).
+    """
+    d = C.shape[0]
+    W = np.empty((d + 1, d))
+    v = np.ones(d)
+    taken = np.zeros(d, np.uint8)
+    for t in range(d):
+        least = np.inf
+        u = np.int64(-1)
+        for j in range(d):
+            if not taken[j] and v[j] * scale[j] < least:
+                least = v[j] * scale[j]
+                u = j
+        order[t] = u
+        taken[u] = 1
+        add_parent(C, u, t, W, v)

@@ -1,7 +1,8 @@
-"""The command line: ``vec2dag discover DATA -o DIR``."""
+"""The command line: ``vec2dag discover DATA -o DIR``, and ``simulate`` and ``evaluate`` around it."""
 
 import argparse
 import json
+import os
 import platform
 import sys
 import time
@@ -22,9 +23,9 @@ DONE, BAD_INPUT, INTERRUPTED = 0, 2, 130
 DISCOVER = """\
 Learn the causal graph (a DAG) behind a table and write it to a folder.
 
-DATA is a CSV, TSV, Parquet, NPY or NPZ file with one row per observation and one numeric column per variable,
-or the name of a bundled dataset (sachs). The folder receives graph.json, adjacency.csv, graph.dot, graph.graphml
-and run.json (what was run, with which versions and seed, in how many seconds).
+DATA is a CSV, TSV, Parquet, NPY or NPZ file with one row per observation and one numeric column per
+variable, or the name of a bundled dataset (sachs). The folder receives graph.json, adjacency.csv, graph.dot,
+graph.graphml and run.json (what was run, with which versions and seed, in how many seconds).
 """
 
 EXAMPLES = """\
@@ -33,16 +34,45 @@ examples:
   vec2dag discover table.csv -o out --score bic-ev        equal noise variances: directions are identified
   vec2dag discover table.csv -o out --time-budget 60      the best graph found in a minute
 
-exit codes: 0 done, 2 bad input (one sentence on stderr says what), 130 interrupted (the best graph is written)
+exit codes: 0 done, 2 bad input (one sentence on stderr says what), 130 interrupted (the best graph so far is
+written)
+"""
+
+SIMULATE = """\
+Draw a table from a known graph: one of the settings of the paper.
+
+The folder receives data.csv, the graph that made the data in truth/ (graph.json, adjacency.csv, graph.dot,
+graph.graphml) and meta.json (how the data were made). The same preset and seed give the same bytes.
+"""
+
+SIMULATE_EXAMPLES = """\
+examples:
+  vec2dag simulate --list
+  vec2dag simulate dense-er8 -o er8 --seed 1
+  vec2dag discover er8/data.csv -o er8/found --score bic-ev
+  vec2dag evaluate er8/truth/graph.json er8/found/graph.json
+"""
+
+EVALUATE = """\
+Compare an estimated graph with the true one.
+
+TRUE and EST are graphs in JSON, CSV (a matrix with or without names, or an edge list), NPY, NPZ, DOT or
+GraphML; TRUE may also be the name of a bundled dataset (sachs). Nodes are matched by name, or by position
+where a file has no names.
 """
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
-    parser = _parser()
-    arguments = parser.parse_args(argv)
     try:
-        return int(arguments.run(arguments))
+        arguments = _parser().parse_args(argv)
+        code = int(arguments.run(arguments))
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        # whoever read the output has enough, as `| head` has; files are written before anything is printed
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return DONE
     except KeyboardInterrupt:
         return _fail("interrupted before there was anything to write", INTERRUPTED)
     except (ValueError, OSError, ImportError, NotImplementedError) as error:
@@ -56,12 +86,21 @@ def _fail(sentence: str, code: int) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="vec2dag", description="Causal discovery from tables: every vector is a DAG, a policy finds the best one."
+        prog="vec2dag",
+        description="Causal discovery from tables: every vector is a DAG, a policy finds the best one.",
     )
     parser.add_argument("--version", action="version", version=f"vec2dag {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_discover(commands)
+    _add_simulate(commands)
+    _add_evaluate(commands)
     return parser
+
+
+def _seed(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least 0, got {text!r}")
+    return int(text)
 
 
 def _add_discover(commands: Any) -> None:
@@ -80,10 +119,12 @@ def _add_discover(commands: Any) -> None:
         "--score",
         default="bic-nv",
         choices=["bic-nv", "bic-ev", "ls"],
-        help="bic-nv: unequal noise variances, independent of units (default); bic-ev, ls: equal noise variances, "
-        "for columns that share a unit",
+        help="bic-nv: unequal noise variances, independent of units (default); bic-ev, ls: equal noise "
+        "variances, for columns that share a unit",
     )
-    model.add_argument("--standardize", action="store_true", help="divide columns by their standard deviations")
+    model.add_argument(
+        "--standardize", action="store_true", help="divide columns by their standard deviations"
+    )
     model.add_argument("--prune", default="auto", choices=["auto", "linear", "none"], help="default: auto")
     model.add_argument("--prune-threshold", type=float, default=0.3, metavar="T", help="default: 0.3")
     search = p.add_argument_group("search")
@@ -92,13 +133,66 @@ def _add_discover(commands: Any) -> None:
     search.add_argument("--n-steps", type=int, metavar="N", help="updates of the policy at most")
     search.add_argument("--batch-size", type=int, metavar="N", help="graphs sampled for an update")
     search.add_argument("--learning-rate", type=float, metavar="R")
-    search.add_argument("--time-budget", type=float, metavar="SECONDS", help="stop with the best graph so far")
-    search.add_argument("--seed", type=int, default=0, metavar="N", help="same seed, same graph (default: 0)")
+    search.add_argument(
+        "--time-budget", type=float, metavar="SECONDS", help="stop with the best graph so far"
+    )
+    search.add_argument(
+        "--seed", type=_seed, default=0, metavar="N", help="same seed, same graph (default: 0)"
+    )
     search.add_argument("--jobs", type=int, metavar="N", help="threads (default: every core)")
     table = p.add_argument_group("table")
     table.add_argument("--columns", nargs="+", metavar="NAME", help="use these columns only")
-    table.add_argument("--drop-constant", action="store_true", help="leave constant columns out instead of refusing")
+    table.add_argument(
+        "--drop-constant", action="store_true", help="leave constant columns out instead of refusing"
+    )
     p.add_argument("-q", "--quiet", action="store_true", help="print nothing but warnings and errors")
+
+
+def _add_simulate(commands: Any) -> None:
+    p = commands.add_parser(
+        "simulate",
+        help="draw a table from a known graph",
+        description=SIMULATE,
+        epilog=SIMULATE_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    p.set_defaults(run=_simulate)
+    p.add_argument("preset", metavar="PRESET", help="which setting; --list names them all")
+    p.add_argument("-o", "--output", metavar="DIR", required=True, type=Path, help="folder to write to")
+    p.add_argument("--seed", type=_seed, default=0, metavar="N", help="another seed, other data (default: 0)")
+    p.add_argument("--list", action=_ListPresets, help="print the names of the presets and exit")
+    p.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
+
+
+class _ListPresets(argparse.Action):
+    """An option that ends the program, like --help, so that no other argument is asked for."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, **options: Any) -> None:
+        super().__init__(option_strings, argparse.SUPPRESS, nargs=0, **options)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        from .simulate import presets
+
+        print("\n".join(presets()))
+        parser.exit()
+
+
+def _add_evaluate(commands: Any) -> None:
+    p = commands.add_parser(
+        "evaluate",
+        help="compare an estimated graph with the true one",
+        description=EVALUATE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    p.set_defaults(run=_evaluate)
+    p.add_argument("true", metavar="TRUE", help="a file, or the name of a bundled dataset")
+    p.add_argument("estimate", metavar="EST", help="a file")
+    p.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    p.add_argument(
+        "--adjustment",
+        action="store_true",
+        help='also the adjustment distances, among them SID: needs DAGs and pip install "vec2dag[metrics]"',
+    )
 
 
 def _discover(arguments: argparse.Namespace) -> int:
@@ -156,7 +250,9 @@ def _load(arguments: argparse.Namespace) -> tuple[Any, tuple[str, ...], list[str
         if arguments.columns:
             missing = [name for name in arguments.columns if name not in names]
             if missing:
-                raise InputError(f"no column {quoted(missing)} in {arguments.data}; it has {quoted(names, 20)}")
+                raise InputError(
+                    f"no column {quoted(missing)} in {arguments.data}; it has {quoted(names, 20)}"
+                )
             X, names = X[:, [names.index(c) for c in arguments.columns]], tuple(arguments.columns)
         notes = []
     else:
@@ -176,7 +272,9 @@ def edge_table(model: "ALIAS", names: Sequence[str]) -> str:
     import numpy as np
 
     free = model.free_
-    edges = sorted(np.argwhere(model.adjacency_matrix_).tolist(), key=lambda e: -abs(model.weights_[e[0], e[1]]))
+    edges = sorted(
+        np.argwhere(model.adjacency_matrix_).tolist(), key=lambda e: -abs(model.weights_[e[0], e[1]])
+    )
     if not edges:
         return "no edges: the score prefers the columns to be independent"
     rows = [
@@ -186,7 +284,9 @@ def edge_table(model: "ALIAS", names: Sequence[str]) -> str:
     lines = [f"{'cause':<{widths[0]}}      {'effect':<{widths[1]}}  coefficient"]
     lines += [f"{a:<{widths[0]}}  {arrow} {b:<{widths[1]}}  {weight:>11}" for a, arrow, b, weight in rows]
     if free.any():
-        lines.append("\n--- : the data do not determine the direction (a Markov equivalence class fits equally well)")
+        lines.append(
+            "\n--- : the data do not determine the direction (a Markov equivalence class fits equally well)"
+        )
     return "\n".join(lines)
 
 
@@ -194,8 +294,6 @@ def _write_run(
     arguments: argparse.Namespace, model: "ALIAS", shape: tuple[int, ...], seconds: float, notes: list[str]
 ) -> None:
     from importlib.metadata import version
-
-    from .io import write_atomically
 
     found = model.search_
     run = {
@@ -218,8 +316,67 @@ def _write_run(
             **{name: version(name) for name in ("numpy", "scipy", "scikit-learn", "numba", "networkx")},
         },
     }
-    text = json.dumps(run, indent=2, default=str) + "\n"
-    write_atomically(arguments.output / "run.json", text.encode())
+    _write_json(arguments.output / "run.json", run)
+
+
+def _simulate(arguments: argparse.Namespace) -> int:
+    from . import simulate
+    from .graphio import write_graph
+    from .io import check_writable, write_table
+
+    if arguments.preset not in simulate.presets():
+        raise ValueError(f"no preset {arguments.preset!r}; there are {', '.join(simulate.presets())}")
+    folder = check_writable(arguments.output)
+    data = simulate.preset(arguments.preset, seed=arguments.seed)
+    (n, d), edges = data.X.shape, int(data.A.sum())
+    # standardised columns no longer have the coefficients that made them
+    weights = None if data.meta.get("standardised") else data.meta.get("weights")
+    write_table(folder / "data.csv", data.X, data.names)
+    write_graph(folder / "truth", data.A, data.names, weights=weights)
+    meta = {key: value for key, value in data.meta.items() if key != "weights"}
+    meta |= {"rows": n, "columns": d, "edges": edges, "vec2dag": __version__}
+    _write_json(folder / "meta.json", meta)
+    if not arguments.quiet:
+        print(f"{n} rows, {d} columns, {edges} edges; written to {folder}")
+    return DONE
+
+
+def _evaluate(arguments: argparse.Namespace) -> int:
+    import math
+    import re
+
+    from . import datasets, metrics
+    from .graphio import align, read_graph
+
+    true_names: tuple[str, ...] | None
+    if arguments.true in datasets.names() and not Path(arguments.true).exists():
+        bundled = datasets.load(arguments.true)
+        true, true_names = bundled.A, bundled.names
+    else:
+        true, true_names = read_graph(arguments.true)
+    estimate, names = read_graph(arguments.estimate)
+    estimate = align(true, true_names, estimate, names)
+    if true_names is None or names is None:
+        _say("warning: not both files name their nodes; they are matched by position")
+    values = metrics.evaluate(true, estimate, adjustment=arguments.adjustment)
+    if arguments.json:
+        counts = {"nodes": len(true), "true_edges": metrics.nnz(true, true)}
+        defined = {name: None if math.isnan(value) else value for name, value in values.items()}
+        print(json.dumps(counts | defined, indent=2))
+        return DONE
+    print(f"{len(true)} nodes, {metrics.nnz(true, true)} true edges, {values['nnz']} estimated\n")
+    for name, value in values.items():
+        text = str(value) if isinstance(value, int) else "-" if math.isnan(value) else f"{value:.4f}"
+        summary = re.sub(r":func:`(\w+)`", r"\1", (getattr(metrics, name).__doc__ or "").partition("\n")[0])
+        # the first phrase of the documentation says what is measured, the rest says how
+        print(f"{name:<18}  {text:>8}  {re.split(r'[:;,] | [(]|[.]$', summary)[0]}")
+    return DONE
+
+
+def _write_json(file: Path, content: dict[str, Any]) -> None:
+    from .io import write_atomically
+
+    write_atomically(file, (json.dumps(content, indent=2, default=str) + "\n").encode())
 
 
 def _say(sentence: str) -> None:

@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import networkx as nx
@@ -11,14 +12,14 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .graph import as_adjacency, cpdag, dag2vec, topological_order
+from .graph import as_adjacency, cpdag, dag2vec, is_dag, topological_order
 from .graphio import to_networkx
 from .moments import Moments
 from .policy import GaussianPolicy
 from .prune import prune_linear
-from .scores import Criterion, Linear, Score, choose
+from .scores import CRITERIA, Criterion, Linear, Score, choose, effective_jobs
 from .search import ALGORITHMS, Progress, SearchResult, policy_gradient
-from .table import check_names, check_values, data_warnings, default_names
+from .table import check_names, check_values, data_warnings, default_names, frame_labels
 
 __all__ = ["ALIAS", "DataWarning"]
 
@@ -43,7 +44,7 @@ class _ScoreName(str):
 
 
 class _ScoreParameter:
-    """Lets ``score`` be a constructor parameter, as this library wants, and a method, as scikit-learn expects."""
+    """Lets ``score`` be a parameter of the constructor and, as scikit-learn expects, a method."""
 
     def __get__(self, model: "ALIAS | None", owner: type) -> Any:
         if model is None:
@@ -138,6 +139,7 @@ class ALIAS(BaseEstimator):
     """
 
     score: Any = _ScoreParameter()
+    cpdag_: NDArray[np.uint8]
 
     def __init__(
         self,
@@ -245,30 +247,49 @@ class ALIAS(BaseEstimator):
             ("prune", isinstance(self.prune, str) and self.prune in ("cam", "ci"), "CAM and CI pruning"),
         ):
             if value:
-                raise NotImplementedError(f"{name}={getattr(self, name)!r}: {coming} is coming in a later version")
+                raise NotImplementedError(
+                    f"{name}={getattr(self, name)!r}: {coming} is coming in a later version"
+                )
+        if isinstance(self.score, str):
+            choose("score", self.score, CRITERIA)
+        if isinstance(self.init, str):
+            choose("init", self.init, {"auto": None, "random": None})
         if isinstance(self.prune, str):
             choose("prune", self.prune, {"auto": None, "linear": None})
         elif self.prune is not None and not callable(self.prune):
-            raise ValueError(f"prune={self.prune!r}: allowed are 'auto', 'linear', None, and callables (X, A) -> A")
+            raise ValueError(
+                f"prune={self.prune!r}: allowed are 'auto', 'linear', None, and callables (X, A) -> A"
+            )
+        if not self.prune_threshold >= 0:
+            raise ValueError(f"prune_threshold must be at least 0, got {self.prune_threshold!r}")
+        if not self.bound > 0:
+            raise ValueError(f"bound must be positive, got {self.bound!r}")
+        if not np.isfinite(self.entropy):
+            raise ValueError(f"entropy must be a finite number, got {self.entropy!r}")
         if self.time_budget is not None and not self.time_budget > 0:
-            raise ValueError(f"time_budget must be a positive number of seconds or None, got {self.time_budget!r}")
+            raise ValueError(
+                f"time_budget must be a positive number of seconds or None, got {self.time_budget!r}"
+            )
+        effective_jobs(self.n_jobs)
 
     def _validate(self, X: Any, names: Sequence[str] | None) -> NDArray[np.float64] | Moments:
         """Data that can be learned from; sets ``n_features_in_`` and the names."""
         if isinstance(X, Moments):
-            self.n_features_in_ = len(X.names)
-            self.feature_names_in_ = np.array(X.names, dtype=object)
-            self._names = X.names
-            return X
-        _refuse_text(X)
+            d = self.n_features_in_ = len(X.names)
+            if d < 2 or X.n < 2:
+                raise ValueError(f"2 rows and 2 columns are needed at least, X has {X.n} and {d}")
+            self._names = X.names if names is None else check_names(names, d)
+            self.feature_names_in_ = np.array(self._names, dtype=object)
+            return replace(X, names=self._names)
+        labels = frame_labels(X)
         values: NDArray[np.float64] = validate_data(
             self, X, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=2, ensure_min_features=2
         )
         d = values.shape[1]
         if names is not None:
             self.feature_names_in_ = np.array(check_names(names, d), dtype=object)
-        known = getattr(self, "feature_names_in_", None)
-        self._names = default_names(d) if known is None else check_names(known.tolist(), d)
+        known = getattr(self, "feature_names_in_", labels)
+        self._names = default_names(d) if known is None else check_names([str(name) for name in known], d)
         check_values(values, self._names)
         for sentence in data_warnings(values, self._names):
             warnings.warn(sentence, DataWarning, stacklevel=3)
@@ -285,29 +306,36 @@ class ALIAS(BaseEstimator):
         if callable(self.score):
             return self.score
         raise ValueError(
-            f"score={self.score!r}: allowed are 'bic-nv', 'bic-ev', 'ls', a Criterion, a Score, and callables A -> float"
+            f"score={self.score!r}: allowed are 'bic-nv', 'bic-ev', 'ls', a Criterion, a Score, and "
+            "callables A -> float"
         )
 
     def _start(self, d: int) -> GaussianPolicy | None:
         if isinstance(self.init, str):
-            choose("init", self.init, {"auto": None, "random": None})
             return None
         values = np.asarray(self.init)
         if values.shape == (d, d):
-            mu = dag2vec(as_adjacency(values, "init"))
+            start = as_adjacency(values, "init")
+            if not is_dag(start):
+                raise ValueError("init has a directed cycle: it must be a DAG or an order")
+            mu = dag2vec(start)
         elif values.shape == (d,) and sorted(values.tolist()) == list(range(d)):
             mu = np.zeros(d * (d + 1) // 2)
             mu[values.astype(np.int64)] = np.linspace(-1.0, 1.0, d)
         else:
             raise ValueError(
-                f"init must be 'auto', 'random', an adjacency matrix {(d, d)} or an order of the {d} columns, "
-                f"got an array of shape {values.shape}"
+                f"init must be 'auto', 'random', an adjacency matrix {(d, d)}, or an order of {d} columns, "
+                f"got {self.init!r}"
             )
         return GaussianPolicy(mu, np.full_like(mu, np.log(0.5)))
 
     def _pruned(self, data: Any, linear: Linear, score: Any, A: NDArray[np.uint8]) -> NDArray[np.uint8]:
         if callable(self.prune):
-            return as_adjacency(self.prune(data, A.copy()), "the result of prune")
+            pruned = as_adjacency(self.prune(data, A.copy()), "the result of prune")
+            if pruned.shape != A.shape or not is_dag(pruned):
+                problem = "a directed cycle" if pruned.shape == A.shape else f"shape {pruned.shape}"
+                raise ValueError(f"prune must return a DAG of shape {A.shape}; the result has {problem}")
+            return pruned
         equal_variances = isinstance(score, Score) and score.criterion.name in ("bic-ev", "ls")
         if self.prune == "linear" or (self.prune == "auto" and equal_variances):
             return prune_linear(linear, A, self.prune_threshold)
@@ -322,7 +350,11 @@ class ALIAS(BaseEstimator):
         self.causal_order_ = topological_order(A)
         if hasattr(self, "cpdag_"):
             del self.cpdag_
-        if isinstance(score, Score) and score.criterion.name == "bic-nv" and isinstance(score.regression, Linear):
+        if (
+            isinstance(score, Score)
+            and score.criterion.name == "bic-nv"
+            and isinstance(score.regression, Linear)
+        ):
             self.cpdag_ = cpdag(A)
 
     @property
@@ -335,7 +367,7 @@ class ALIAS(BaseEstimator):
 
     @property
     def graph_(self) -> nx.DiGraph:
-        """The estimated DAG with names, ``weight`` and ``direction`` ("determined" or "free") on the edges."""
+        """The estimated DAG with names; edges have ``weight`` and ``direction`` ("determined" or "free")."""
         check_is_fitted(self)
         return to_networkx(self.adjacency_matrix_, self._names, weights=self.weights_, free=self.free_)
 
@@ -343,22 +375,13 @@ class ALIAS(BaseEstimator):
 def _generator(random_state: Any) -> np.random.Generator:
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**31, size=4))
-    return np.random.default_rng(random_state)
-
-
-def _refuse_text(X: Any) -> None:
-    """Name the columns of a data frame that are not numbers."""
-    columns = getattr(X, "columns", None)
-    if columns is None or not hasattr(X, "__getitem__"):
-        return
-    bad = []
-    for name in list(columns):
-        try:
-            np.asarray(X[name], dtype=np.float64)
-        except (TypeError, ValueError):
-            bad.append(repr(name))
-    if bad:
-        raise ValueError(f"columns must be numeric; not numeric: {', '.join(bad)}")
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"random_state={random_state!r}: allowed are None, whole numbers of at least 0, and the Generator "
+            "or RandomState of numpy"
+        ) from error
 
 
 @contextmanager
@@ -389,7 +412,9 @@ def announce_compilation(write: Callable[[str], None]) -> Iterator[None]:
 
         def on_start(self, event: Any) -> None:
             if not self.said:
-                write("compiling the kernels: only the first run on a machine does, and takes some seconds more")
+                write(
+                    "compiling the kernels: only the first run on a machine does, and takes some seconds more"
+                )
                 self.said = True
 
         def on_end(self, event: Any) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .dot import parse_dot, to_dot
 from .io import (
     InputError,
     PathLike,
     check_writable,
     checked_names,
+    csv_cell,
     existing_file,
     load_matrix,
     read_rows,
@@ -70,7 +71,7 @@ def write_graph(
     content = {
         "graph.json": _to_json(edges, nodes),
         "adjacency.csv": _to_csv(edges, nodes),
-        "graph.dot": _to_dot(edges, nodes),
+        "graph.dot": to_dot(edges, nodes),
         "graph.graphml": _to_graphml(to_networkx(A, names, weights, free)),
     }
     folder = check_writable(directory)
@@ -150,33 +151,9 @@ def _to_json(edges: list[dict[str, Any]], nodes: tuple[str, ...]) -> str:
 
 def _to_csv(edges: list[dict[str, Any]], nodes: tuple[str, ...]) -> str:
     present = {(edge["source"], edge["target"]) for edge in edges}
-    # the writer of the standard library leaves a carriage return unquoted
-    cell = {
-        name: '"' + name.replace('"', '""') + '"' if re.search('[,"\r\n]', name) else name for name in nodes
-    }
+    cell = {name: csv_cell(name) for name in nodes}
     rows = [[cell[source], *(str(int((source, target) in present)) for target in nodes)] for source in nodes]
     return "".join(",".join(row) + "\n" for row in [["", *cell.values()], *rows])
-
-
-def _dot_id(name: str) -> str:
-    return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
-def _to_dot(edges: list[dict[str, Any]], nodes: tuple[str, ...]) -> str:
-    lines = ["digraph {"]
-    if any(edge["direction"] == "free" for edge in edges):
-        lines.append("  // dashed, no arrowhead: the data do not determine the direction")
-    # Graphviz keeps both backslashes in an identifier and reads them as one in a label only
-    labels = [f" [label={_dot_id(name)}]" if "\\" in name else "" for name in nodes]
-    lines += [f"  {_dot_id(name)}{label};" for name, label in zip(nodes, labels, strict=True)]
-    for edge in edges:
-        # Graphviz takes `weight` as a layout force, non-negative; the label says it instead
-        attributes = [] if edge["weight"] is None else [f'label="{edge["weight"]:.3g}"']
-        if edge["direction"] == "free":
-            attributes += ["dir=none", "style=dashed"]
-        suffix = f" [{', '.join(attributes)}]" if attributes else ""
-        lines.append(f"  {_dot_id(edge['source'])} -> {_dot_id(edge['target'])}{suffix};")
-    return "\n".join([*lines, "}", ""])
 
 
 def _to_graphml(graph: networkx.DiGraph) -> str:
@@ -395,75 +372,8 @@ def _read_graphml(file: Path) -> Graph:
     return _from_edges(file, list(label.values()), edges)
 
 
-_DOT_TOKEN = re.compile(
-    r"""(?P<blank>\s+|//[^\n]*|/\*.*?\*/|^\#[^\n]*)
-      | "(?P<quoted>(?:[^"\\]|\\.)*)"
-      | (?P<word>-?(?:\.\d+|\d+(?:\.\d*)?)|[^\W\d]\w*)
-      | (?P<mark>->|--|[{}\[\];,=])""",
-    re.VERBOSE | re.DOTALL | re.MULTILINE,
-)
-
-
-def _dot_tokens(file: Path, text: str) -> list[tuple[str, str]]:
-    """Pairs of kind (quoted, word, mark, end) and text."""
-    tokens, position = [], 0
-    while position < len(text):
-        match = _DOT_TOKEN.match(text, position)
-        if match is None:
-            line = text.count("\n", 0, position) + 1
-            raise InputError(f"{file}: line {line}: unexpected {text[position : position + 10]!r} in DOT")
-        kind = str(match.lastgroup)
-        token = match[kind]
-        if kind != "blank":
-            tokens.append((kind, re.sub(r'\\([\\"])', r"\1", token) if kind == "quoted" else token))
-        position = match.end()
-    return [*tokens, ("end", "the end of the file")]
-
-
 def _read_dot(file: Path) -> Graph:
-    tokens = _dot_tokens(file, _text(file))
-    kinds = [token.lower() for kind, token in tokens[:2] if kind == "word"]
-    opening = ("mark", "{")
-    if not {"graph", "digraph"} & set(kinds) or opening not in tokens[:4]:
-        raise InputError(f"{file}: not a graph in DOT; expected is 'digraph {{ a -> b; }}'")
-    nodes: dict[str, None] = {}
-    edges: list[tuple[str, str]] = []
-    position = tokens.index(opening) + 1
-
-    def take(*marks: str) -> str:
-        """The next token if it is one of these marks, else ""; without marks it must be an identifier."""
-        nonlocal position
-        kind, token = tokens[position]
-        if (kind == "mark" and token in marks) or (not marks and kind in ("quoted", "word")):
-            position += 1
-            return token
-        if not marks:
-            raise InputError(f"{file}: unexpected {token!r} in DOT; subgraphs and ports are not supported")
-        return ""
-
-    while not take("}"):
-        if take(";", ","):
-            continue
-        is_keyword = tokens[position][0] == "word" and tokens[position][1].lower() in (
-            "graph",
-            "node",
-            "edge",
-        )
-        ends = [take()]
-        if take("="):
-            take()
-            continue
-        while arrow := take("->", "--"):
-            ends.append(take())
-            edges.append((ends[-2], ends[-1]))
-            if arrow == "--":
-                edges.append((ends[-1], ends[-2]))
-        while take("["):
-            while not take("]"):
-                take("=", ";", ",") or take()
-        if not is_keyword:
-            nodes.update(dict.fromkeys(ends))
-    return _from_edges(file, list(nodes), edges)
+    return _from_edges(file, *parse_dot(_text(file), str(file)))
 
 
 _READERS = {

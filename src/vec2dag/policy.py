@@ -5,6 +5,7 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from .graph import vec2dag, vec_dim
 
@@ -30,6 +31,17 @@ class GaussianPolicy:
         """The paper's start: means at zero but for a tie-breaking 0.01, standard deviations at one."""
         m = vec_dim(d)
         return cls(0.01 * rng.standard_normal(m), np.zeros(m))
+
+    @classmethod
+    def sparse(cls, d: int, rng: np.random.Generator) -> "GaussianPolicy":
+        """A cold start that samples sparse graphs: cheap first steps on large ones.
+
+        Node potentials as in :meth:`cold`; every edge is present with probability ``min(0.16, 8 / (d - 1))``, so
+        that a node has at most four parents on average.
+        """
+        policy = cls.cold(d, rng)
+        policy.mu[d:] += ndtri(min(0.16, 8.0 / max(d - 1, 1)))
+        return policy
 
     @property
     def sigma(self) -> NDArray[np.float64]:

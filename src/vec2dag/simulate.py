@@ -126,13 +126,12 @@ class Dataset:
 
     def standardise(self) -> "Dataset":
         """Every column with mean 0 and variance 1 (divisor n); ``meta["weights"]`` stay in the old units."""
-        scale = self.X.std(axis=0)
-        if not (scale > 0).all():
-            constant = [self.names[i] for i in np.flatnonzero(~(scale > 0))]
-            raise ValueError(f"columns {constant} are constant and cannot be standardised")
-        return replace(
-            self, X=(self.X - self.X.mean(axis=0)) / scale, meta=self.meta | {"standardised": True}
-        )
+        constant = self.X.max(axis=0) == self.X.min(axis=0)
+        if constant.any():
+            named = [self.names[i] for i in np.flatnonzero(constant)]
+            raise ValueError(f"columns {named} are constant and cannot be standardised")
+        X = (self.X - self.X.mean(axis=0)) / self.X.std(axis=0)
+        return replace(self, X=X, meta=self.meta | {"standardised": True})
 
 
 def erdos_renyi(d: int, k: float, rng: Generator, *, exact: bool = False) -> NDArray[np.uint8]:

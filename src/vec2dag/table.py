@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,6 +79,45 @@ def check_names(names: Sequence[str], d: int) -> tuple[str, ...]:
         repeated = [f"'{name}' ({times} times)" for name, times in count.items() if times > 1]
         raise ValueError(f"duplicate column names: {listing(repeated)}; every column needs a name of its own")
     return result
+
+
+def frame_labels(X: Any) -> list[Any] | None:
+    """Labels of the columns of a data frame, None for anything else.
+
+    Parameters
+    ----------
+    X : data frame or anything else
+        A frame is what has `columns` and gives a column by its label.
+
+    Returns
+    -------
+    list or None
+        The labels, whatever their type.
+
+    Raises
+    ------
+    ValueError
+        Labels repeat, or columns are not numeric; the message names them.
+    """
+    columns = getattr(X, "columns", None)
+    if columns is None or not hasattr(X, "__getitem__"):
+        return None
+    labels = list(columns)
+    if len(set(map(str, labels))) < len(labels):
+        check_names([str(label) for label in labels], len(labels))
+    bad = []
+    for label in labels:
+        try:
+            # numpy would turn dates into the nanoseconds since 1970
+            numeric = np.asarray(X[label]).dtype.kind not in "mM"
+            np.asarray(X[label], dtype=np.float64)
+        except (TypeError, ValueError):
+            numeric = False
+        if not numeric:
+            bad.append(str(label))
+    if bad:
+        raise ValueError(f"columns must be numeric; not numeric: {quoted(bad)}")
+    return labels
 
 
 def _is_constant(X: NDArray[np.float64]) -> NDArray[np.bool_]:
