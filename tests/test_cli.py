@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import select
 import signal
 import subprocess
 import sys
@@ -15,7 +17,7 @@ from oracles import graph_score
 
 import vec2dag
 from vec2dag import cpdag, datasets, metrics, simulate
-from vec2dag.cli import main
+from vec2dag.cli import _parser, main
 from vec2dag.graphio import read_graph, write_graph
 from vec2dag.io import read_table
 
@@ -430,6 +432,19 @@ def test_version_and_help(run):
     assert all(name in run("evaluate", "--help").out for name in ("GraphML", "DOT", "NPY", "--json"))
 
 
+def test_the_examples_in_the_help_can_be_typed(run):
+    found = 0
+    for command in ("discover", "simulate"):
+        for line in run(command, "--help").out.splitlines():
+            if line.startswith("  vec2dag "):
+                # an explanation may follow after a gap
+                _, *arguments = re.split(r"\s{2,}", line.strip())[0].split()
+                if "--list" not in arguments:
+                    assert callable(_parser().parse_args(arguments).run)
+                found += 1
+    assert found >= 5
+
+
 def test_the_program_in_its_own_process(put, X, tmp_path):
     done = program("discover", put(X), "-o", tmp_path / "out", *FEW)
     assert done.returncode == 0
@@ -454,10 +469,13 @@ def test_a_reader_that_leaves_early_is_no_error(tmp_path):
 
 def test_interruption_writes_the_best_graph_so_far(put, tmp_path):
     pty = pytest.importorskip("pty", reason="a terminal is needed to see the progress bar")
+    import termios
+
     X = np.random.default_rng(0).standard_normal((300, 30)).cumsum(axis=1)
     names = [f"v{i}" for i in range(30)]
     arguments = ("discover", put(X, names), "-o", tmp_path / "out", "--algorithm", "ppo", "--n-steps", 10**8)
     ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (24, 100))
     process = subprocess.Popen(
         [*COMMAND, *map(str, arguments)],
         env=ENVIRONMENT,
@@ -469,7 +487,8 @@ def test_interruption_writes_the_best_graph_so_far(put, tmp_path):
     os.close(theirs)
     try:
         shown = b""
-        while b"step" not in shown:
+        while b"score" not in shown:  # the bar shows it once there is a graph
+            assert select.select([ours], [], [], 60)[0], "no progress within a minute"
             shown += os.read(ours, 1024)
         process.send_signal(signal.SIGINT)
         try:

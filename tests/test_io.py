@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 
-from vec2dag.io import InputError, check_writable, read_table
+from vec2dag.io import InputError, check_writable, read_table, write_table
 from vec2dag.table import check_values
 
 
@@ -297,3 +298,28 @@ def test_check_writable_finds_a_read_only_folder(tmp_path):
     tmp_path.chmod(0o500)
     with pytest.raises(InputError, match="Permission denied"):
         check_writable(tmp_path)
+
+
+@given(
+    hnp.arrays(np.float64, st.tuples(st.integers(1, 5), st.just(3)), elements=st.floats(width=64)),
+    st.lists(
+        st.sampled_from(["a", "b c", 'q"uote', "x,y", "größe", "line\nbreak", "cr\rhere"]),
+        min_size=3,
+        max_size=3,
+        unique=True,
+    ),
+)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_tables_come_back_to_the_last_bit(tmp_path, X, names):
+    write_table(tmp_path / "t.csv", X, names)
+    values, found = read_table(tmp_path / "t.csv")
+    assert found == tuple(names)
+    np.testing.assert_array_equal(values, X)
+    np.testing.assert_array_equal(np.signbit(values[~np.isnan(X)]), np.signbit(X[~np.isnan(X)]))
+    assert [file.name for file in tmp_path.iterdir()] == ["t.csv"], "no temporary file is left"
+
+
+def test_tables_need_good_names(tmp_path):
+    with pytest.raises(ValueError, match="duplicate column names: 'a'"):
+        write_table(tmp_path / "t.csv", np.zeros((2, 2)), "aa")
+    assert not list(tmp_path.iterdir())

@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import expit, logit
@@ -38,6 +38,7 @@ def test_erdos_renyi_expected_edges_and_uniform_order():
     assert graphs.sum(axis=1).mean(axis=0) == pytest.approx(k, abs=0.15)
 
 
+@settings(deadline=None)  # the first call loads compiled code
 @given(st.integers(1, 15), st.floats(0, 1), st.booleans(), st.integers(0, 999))
 def test_erdos_renyi_is_a_dag_with_the_exact_count(d, share, exact, seed):
     k = share * (d - 1) / 2

@@ -379,8 +379,8 @@ def _generator(random_state: Any) -> np.random.Generator:
         return np.random.default_rng(random_state)
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"random_state={random_state!r}: allowed are None, whole numbers of at least 0, and the Generator "
-            "or RandomState of numpy"
+            f"random_state={random_state!r}: allowed are None, whole numbers of at least 0, and numpy's "
+            "Generator and RandomState"
         ) from error
 
 
