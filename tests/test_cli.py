@@ -457,10 +457,20 @@ def test_the_program_in_its_own_process(put, X, tmp_path):
     assert bad.stderr == f"vec2dag: {tmp_path / 'missing.csv'}: no such file\n"
 
 
+def test_names_that_the_terminal_cannot_show_are_no_error(put, X, tmp_path):
+    names = ("größe", "温度", "c", "d")
+    command = [*COMMAND, "discover", str(put(X, names)), "-o", str(tmp_path / "out"), *map(str, FEW)]
+    environment = ENVIRONMENT | {"PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, env=environment, check=True, capture_output=True)
+    assert rb"gr\xf6\xdfe" in done.stdout
+    assert read_graph(tmp_path / "out" / "graph.json")[1] == names
+
+
 def test_a_reader_that_leaves_early_is_no_error(tmp_path):
     write_graph(tmp_path, datasets.load_sachs().A, datasets.load_sachs().names)
     command = [*COMMAND, "evaluate", "sachs", str(tmp_path / "graph.json")]
-    process = subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    environment = ENVIRONMENT | {"PYTHONUNBUFFERED": ""}
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     process.stdout.close()
     assert process.stderr.read() == b""
     process.stderr.close()

@@ -237,10 +237,10 @@ def test_no_file_knows_the_machine_it_was_written_on():
     for pattern, example in (
         (machine, "see /home" + "/me/x"),
         (index, "--index" + "-url"),
-        (private, "http://10" + ".0.0.1/simple"),
-        (private, "https://pypi" + ".corp.internal/simple"),
-        (private, "http://mirror" + ":8080/"),
-        (private, "http://mirror" + "/simple"),
+        (private, "http:" + "//10.0.0.1/simple"),
+        (private, "https:" + "//pypi.corp.internal/simple"),
+        (private, "http:" + "//mirror:8080/"),
+        (private, "http:" + "//mirror/simple"),
     ):
         assert pattern.search(example)
         assert not pattern.search("https://github.com/a/home/b and https://doi.org/10.1126/science.1105809")

@@ -3,7 +3,7 @@
 Every kernel releases the GIL; parallelism over graphs comes from outside (:func:`vec2dag.scores.run_chunks`).
 Indices follow the package: ``A[b, i, j] = 1`` means ``i -> j`` in graph ``b``.
 
-The linear statistics are passed as four arrays, made by :class:`vec2dag.scores.Linear`:
+The linear statistics ``stats`` are four arrays, made by :class:`vec2dag.scores.Linear`:
 
 ``C`` (d, d)
     second moments scaled to a unit diagonal (correlations, when the data are centred);
@@ -16,6 +16,7 @@ The linear statistics are passed as four arrays, made by :class:`vec2dag.scores.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -24,9 +25,9 @@ from numba import njit
 # error model of numpy (no checks for division by zero) and by np.int64(0) where a literal would make numba compile
 # the functions called with it a second time. All kernels stand in one file because the cache of a kernel is
 # renewed when its own file changes, and only then.
-_kernel = njit(cache=True, nogil=True, error_model="numpy")
+_kernel: Any = njit(cache=True, nogil=True, error_model="numpy")
 # Sums of products may be reordered and fused; NaN and infinity keep their meaning.
-_fast = njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
+_fast: Any = njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
 
 # A pivot below this share of the variance means that squaring (C = F F') has lost more than a third of the
 # digits: the regression is redone on F, whose condition number is the square root of that of C.
@@ -148,8 +149,9 @@ def combine(residuals, edges, kind, penalty, offset):
 
 
 @_kernel
-def linear_residuals(A, C, F, scale, base, out):
+def linear_residuals(A, stats, out):
     """Mean squared residuals ``out`` (B, d) of every node of every graph ``A`` (B, d, d)."""
+    C, F, scale, base = stats
     d = C.shape[0]
     L = np.empty((d + 1, d))
     Q = np.empty((d + 1, F.shape[1]))
@@ -291,8 +293,9 @@ def change(delta, total, d, kind):
 
 
 @_kernel
-def toggle_links(A, C, F, scale, base, kind, offset, ill, table):
+def toggle_links(A, stats, kind, offset, ill, table):
     """``table[i, j]``: change of the link of node ``i`` when ``j -> i`` is toggled in ``A`` (d, d); returns links."""
+    C, F, scale, base = stats
     d = C.shape[0]
     W = np.empty((d + 1, d))
     inverse = np.empty((d, d))
@@ -370,7 +373,7 @@ def sort_nodes(p, order):
 
 @_kernel
 def conditional_batch(
-    seeds, mu, sigma, bound, on, C, F, scale, base, kind, penalty, offset, edge_gain, node_gradient, rewards, edges
+    seeds, mu, sigma, bound, on, stats, kind, penalty, offset, edge_gain, node_gradient, rewards, edges
 ):
     """Exact conditional advantages of every coordinate of every sampled graph.
 
@@ -379,6 +382,7 @@ def conditional_batch(
     ``sum_q (R_q - R_{q-1}) phi(x_q) / sigma_i`` and ``sum_q (R_q - R_{q-1}) phi(x_q) x_q``, ``x_q`` the standardised
     potential of its q-th neighbour and ``R_q`` the reward with ``i`` placed after q of them.
     """
+    C, F, scale, base = stats
     d = C.shape[0]
     p = np.empty(d)
     A = np.empty((d, d), np.uint8)
@@ -669,13 +673,14 @@ def select(x, limit, toggled, toggle, stats, prices, kind, offset, place, space,
 
 
 @_kernel
-def insertion_descent(order, stats, kind, penalty, offset, sweeps, full, A):
-    """Move single nodes of ``order`` (d,) to better places until none improves; returns the score.
+def insertion_descent(order, stats, kind, penalty, offset, sweeps, full, floor, A):
+    """Move single nodes of ``order`` (d,) to better places until none improves.
 
     Parents are selected by :func:`grow_shrink` among the predecessors; ``order`` and ``A`` (d, d) are overwritten.
     Moving node x past node y changes the candidates of x and of y only, and ``changes`` tells beforehand whether
     that matters, so most places cost nothing. Unless ``full``, a direction is given up when even the best that the
-    places further on can bring does not make up for what has been lost. Returns the score and the sweeps made.
+    places further on can bring does not make up for what has been lost. A move must lead above the score ``floor``.
+    Returns the score and the number of moves.
     """
     C, F, scale, base = stats
     d = C.shape[0]
@@ -697,6 +702,7 @@ def insertion_descent(order, stats, kind, penalty, offset, sweeps, full, A):
         total += base[i]
     score = -np.inf
     sweep = 0
+    moves = 0
     yes, no = np.int64(1), np.int64(0)
     while True:
         # The price of an edge in units of a residual ratio (a share of it for bic-nv). Under equal variances it
@@ -727,7 +733,7 @@ def insertion_descent(order, stats, kind, penalty, offset, sweeps, full, A):
         moved = False
         for x in range(d):
             t = place[x]
-            best = RESOLUTION
+            best = RESOLUTION + max(0.0, floor - score)
             target = t
             for direction in range(-1, 2, 2):
                 end = 0 if direction < 0 else d - 1
@@ -774,6 +780,8 @@ def insertion_descent(order, stats, kind, penalty, offset, sweeps, full, A):
             if target == t:
                 continue
             moved = True
+            moves += 1
+            score += best
             step = 1 if target > t else -1
             for q in range(t, target, step):
                 order[q] = order[q + step]
@@ -794,7 +802,7 @@ def insertion_descent(order, stats, kind, penalty, offset, sweeps, full, A):
         to, k = select(i, place[i], i, no, stats, prices, kind, offset, place, space, parents, scratch)
         for a in range(k):
             A[parents[a], i] = 1
-    return score, sweep
+    return score, moves
 
 
 @_kernel

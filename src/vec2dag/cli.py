@@ -64,6 +64,9 @@ where a file has no names.
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
+    if hasattr(sys.stdout, "reconfigure"):
+        # a terminal that cannot show a column's name is no reason to fail
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         arguments = _parser().parse_args(argv)
         code = int(arguments.run(arguments))
@@ -122,9 +125,7 @@ def _add_discover(commands: Any) -> None:
         help="bic-nv: unequal noise variances, independent of units (default); bic-ev, ls: equal noise "
         "variances, for columns that share a unit",
     )
-    model.add_argument(
-        "--standardize", action="store_true", help="divide columns by their standard deviations"
-    )
+    model.add_argument("--standardize", action="store_true", help="divide columns by their standard deviations")
     model.add_argument("--prune", default="auto", choices=["auto", "linear", "none"], help="default: auto")
     model.add_argument("--prune-threshold", type=float, default=0.3, metavar="T", help="default: 0.3")
     search = p.add_argument_group("search")
@@ -133,18 +134,12 @@ def _add_discover(commands: Any) -> None:
     search.add_argument("--n-steps", type=int, metavar="N", help="updates of the policy at most")
     search.add_argument("--batch-size", type=int, metavar="N", help="graphs sampled for an update")
     search.add_argument("--learning-rate", type=float, metavar="R")
-    search.add_argument(
-        "--time-budget", type=float, metavar="SECONDS", help="stop with the best graph so far"
-    )
-    search.add_argument(
-        "--seed", type=_seed, default=0, metavar="N", help="same seed, same graph (default: 0)"
-    )
+    search.add_argument("--time-budget", type=float, metavar="SECONDS", help="stop with the best graph so far")
+    search.add_argument("--seed", type=_seed, default=0, metavar="N", help="same seed, same graph (default: 0)")
     search.add_argument("--jobs", type=int, metavar="N", help="threads (default: every core)")
     table = p.add_argument_group("table")
     table.add_argument("--columns", nargs="+", metavar="NAME", help="use these columns only")
-    table.add_argument(
-        "--drop-constant", action="store_true", help="leave constant columns out instead of refusing"
-    )
+    table.add_argument("--drop-constant", action="store_true", help="leave constant columns out instead of refusing")
     p.add_argument("-q", "--quiet", action="store_true", help="print nothing but warnings and errors")
 
 
@@ -250,9 +245,7 @@ def _load(arguments: argparse.Namespace) -> tuple[Any, tuple[str, ...], list[str
         if arguments.columns:
             missing = [name for name in arguments.columns if name not in names]
             if missing:
-                raise InputError(
-                    f"no column {quoted(missing)} in {arguments.data}; it has {quoted(names, 20)}"
-                )
+                raise InputError(f"no column {quoted(missing)} in {arguments.data}; it has {quoted(names, 20)}")
             X, names = X[:, [names.index(c) for c in arguments.columns]], tuple(arguments.columns)
         notes = []
     else:
@@ -272,21 +265,15 @@ def edge_table(model: "ALIAS", names: Sequence[str]) -> str:
     import numpy as np
 
     free = model.free_
-    edges = sorted(
-        np.argwhere(model.adjacency_matrix_).tolist(), key=lambda e: -abs(model.weights_[e[0], e[1]])
-    )
+    edges = sorted(np.argwhere(model.adjacency_matrix_).tolist(), key=lambda e: -abs(model.weights_[e[0], e[1]]))
     if not edges:
         return "no edges: the score prefers the columns to be independent"
-    rows = [
-        (names[i], "---" if free[i, j] else "-->", names[j], f"{model.weights_[i, j]:.4g}") for i, j in edges
-    ]
+    rows = [(names[i], "---" if free[i, j] else "-->", names[j], f"{model.weights_[i, j]:.4g}") for i, j in edges]
     widths = [max(len(head), *(len(row[c]) for row in rows)) for c, head in ((0, "cause"), (2, "effect"))]
     lines = [f"{'cause':<{widths[0]}}      {'effect':<{widths[1]}}  coefficient"]
     lines += [f"{a:<{widths[0]}}  {arrow} {b:<{widths[1]}}  {weight:>11}" for a, arrow, b, weight in rows]
     if free.any():
-        lines.append(
-            "\n--- : the data do not determine the direction (a Markov equivalence class fits equally well)"
-        )
+        lines.append("\n--- : the data do not determine the direction (a Markov equivalence class fits equally well)")
     return "\n".join(lines)
 
 

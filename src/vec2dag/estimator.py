@@ -247,9 +247,7 @@ class ALIAS(BaseEstimator):
             ("prune", isinstance(self.prune, str) and self.prune in ("cam", "ci"), "CAM and CI pruning"),
         ):
             if value:
-                raise NotImplementedError(
-                    f"{name}={getattr(self, name)!r}: {coming} is coming in a later version"
-                )
+                raise NotImplementedError(f"{name}={getattr(self, name)!r}: {coming} is coming in a later version")
         if isinstance(self.score, str):
             choose("score", self.score, CRITERIA)
         if isinstance(self.init, str):
@@ -257,9 +255,7 @@ class ALIAS(BaseEstimator):
         if isinstance(self.prune, str):
             choose("prune", self.prune, {"auto": None, "linear": None})
         elif self.prune is not None and not callable(self.prune):
-            raise ValueError(
-                f"prune={self.prune!r}: allowed are 'auto', 'linear', None, and callables (X, A) -> A"
-            )
+            raise ValueError(f"prune={self.prune!r}: allowed are 'auto', 'linear', None, and callables (X, A) -> A")
         if not self.prune_threshold >= 0:
             raise ValueError(f"prune_threshold must be at least 0, got {self.prune_threshold!r}")
         if not self.bound > 0:
@@ -267,9 +263,7 @@ class ALIAS(BaseEstimator):
         if not np.isfinite(self.entropy):
             raise ValueError(f"entropy must be a finite number, got {self.entropy!r}")
         if self.time_budget is not None and not self.time_budget > 0:
-            raise ValueError(
-                f"time_budget must be a positive number of seconds or None, got {self.time_budget!r}"
-            )
+            raise ValueError(f"time_budget must be a positive number of seconds or None, got {self.time_budget!r}")
         effective_jobs(self.n_jobs)
 
     def _validate(self, X: Any, names: Sequence[str] | None) -> NDArray[np.float64] | Moments:
@@ -350,11 +344,7 @@ class ALIAS(BaseEstimator):
         self.causal_order_ = topological_order(A)
         if hasattr(self, "cpdag_"):
             del self.cpdag_
-        if (
-            isinstance(score, Score)
-            and score.criterion.name == "bic-nv"
-            and isinstance(score.regression, Linear)
-        ):
+        if isinstance(score, Score) and score.criterion.name == "bic-nv" and isinstance(score.regression, Linear):
             self.cpdag_ = cpdag(A)
 
     @property
@@ -412,9 +402,7 @@ def announce_compilation(write: Callable[[str], None]) -> Iterator[None]:
 
         def on_start(self, event: Any) -> None:
             if not self.said:
-                write(
-                    "compiling the kernels: only the first run on a machine does, and takes some seconds more"
-                )
+                write("compiling the kernels: only the first run on a machine does, and takes some seconds more")
                 self.said = True
 
         def on_end(self, event: Any) -> None:

@@ -232,9 +232,7 @@ def align(
         missing = [name for name in names_true if name not in in_est]
         extra = [name for name in names_est if name not in in_true]
         if missing or extra:
-            parts = [f"lacks {quoted(missing)}"] * bool(missing) + [f"has {quoted(extra)} besides"] * bool(
-                extra
-            )
+            parts = [f"lacks {quoted(missing)}"] * bool(missing) + [f"has {quoted(extra)} besides"] * bool(extra)
             raise InputError(f"the graphs have different nodes: the estimate {' and '.join(parts)}")
     if A_true.shape != A_est.shape:
         raise InputError(f"the graphs differ in size: {len(A_true)} and {len(A_est)} nodes")
@@ -255,9 +253,7 @@ def _from_edges(file: Path, names: Sequence[str], edges: Iterable[tuple[str, str
     for source, target in edges:
         for name in (source, target):
             if name not in position:
-                raise InputError(
-                    f"{file}: an edge names {name!r}, which is no node; nodes are {quoted(nodes)}"
-                )
+                raise InputError(f"{file}: an edge names {name!r}, which is no node; nodes are {quoted(nodes)}")
         A[position[source], position[target]] = 1
     return A, nodes
 
@@ -358,9 +354,7 @@ def _read_graphml(file: Path) -> Graph:
         graph = nx.read_graphml(io.BytesIO(_text(file).encode("utf-8")))
         # igraph numbers the nodes and keeps their names in an attribute
         attribute = dict(graph.nodes(data="name"))
-        label = (
-            attribute if all(isinstance(name, str) for name in attribute.values()) else {n: n for n in graph}
-        )
+        label = attribute if all(isinstance(name, str) for name in attribute.values()) else {n: n for n in graph}
         edges = [(label[source], label[target]) for source, target in graph.edges()]
     except InputError:
         raise

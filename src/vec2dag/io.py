@@ -89,9 +89,7 @@ def read_rows(file: Path) -> Iterator[Row]:
                 if len(cells) > 1 or (cells and cells[0].strip()):
                     yield reader.line_num, cells
     except UnicodeDecodeError as error:
-        raise InputError(
-            f"{file}: not UTF-8 text (byte {error.object[error.start]:#04x}); save it as UTF-8"
-        ) from error
+        raise InputError(f"{file}: not UTF-8 text (byte {error.object[error.start]:#04x}); save it as UTF-8") from error
     except csv.Error as error:
         raise InputError(f"{file}: line {reader.line_num} cannot be read ({error})") from error
     except OSError as error:
@@ -150,9 +148,7 @@ def _read_text(file: Path, columns: Sequence[str] | None) -> Table:
     if columns is None and unnamed_first:
         n = len(X)
         if not any(np.array_equal(X[:, 0], np.arange(start, start + n)) for start in (0, 1)):
-            raise InputError(
-                f"{file}: column 1 has an empty name and is no count of the rows; name it or remove it"
-            )
+            raise InputError(f"{file}: column 1 has an empty name and is no count of the rows; name it or remove it")
         warnings.warn(f"{file}: dropped the unnamed first column, which only counts the rows", stacklevel=3)
         X, keep = np.ascontiguousarray(X[:, 1:]), keep[1:]
     return X, tuple(header[i] for i in keep)
@@ -165,9 +161,7 @@ def _parse(file: Path, rows: Iterable[Row], header: list[str], keep: list[int]) 
     text: dict[int, str] = {}
     for line, cells in rows:
         if len(cells) != width:
-            raise InputError(
-                f"{file}: line {line} has {len(cells)} cell(s), the first line {width}; is it truncated?"
-            )
+            raise InputError(f"{file}: line {line} has {len(cells)} cell(s), the first line {width}; is it truncated?")
         if subset:
             cells = [cells[i] for i in keep]
         try:
@@ -260,24 +254,18 @@ def _is_matrix(values: NDArray[np.generic], square: bool) -> bool:
 
 
 def _kind(values: object) -> str:
-    return (
-        f"{values.dtype} of shape {values.shape}" if isinstance(values, np.ndarray) else type(values).__name__
-    )
+    return f"{values.dtype} of shape {values.shape}" if isinstance(values, np.ndarray) else type(values).__name__
 
 
 def _only_matrix(
     file: Path, arrays: dict[str, NDArray[np.generic]], keys: Sequence[str], square: bool
 ) -> NDArray[np.generic]:
-    found = [
-        values for values in arrays.values() if isinstance(values, np.ndarray) and _is_matrix(values, square)
-    ]
+    found = [values for values in arrays.values() if isinstance(values, np.ndarray) and _is_matrix(values, square)]
     if len(found) == 1:
         return found[0]
     inside = listing(f"'{key}' ({_kind(values)})" for key, values in arrays.items()) or "nothing"
     kind = "square 2-D" if square else "2-D"
-    raise InputError(
-        f"{file}: needs a key {quoted(keys)} or exactly one numeric {kind} array; it holds {inside}"
-    )
+    raise InputError(f"{file}: needs a key {quoted(keys)} or exactly one numeric {kind} array; it holds {inside}")
 
 
 def _read_numpy(file: Path, columns: Sequence[str] | None) -> Table:
@@ -299,9 +287,7 @@ def _read_parquet(file: Path, columns: Sequence[str] | None) -> Table:
         with parquet.ParquetFile(file) as source:
             schema = source.schema_arrow
             # the index of a data frame is no variable; a range index is described in the metadata, not stored
-            index = [
-                key for key in (schema.pandas_metadata or {}).get("index_columns", []) if isinstance(key, str)
-            ]
+            index = [key for key in (schema.pandas_metadata or {}).get("index_columns", []) if isinstance(key, str)]
             if columns is None:
                 names = checked_names(file, [name for name in schema.names if name not in index])
             else:
@@ -316,15 +302,9 @@ def _read_parquet(file: Path, columns: Sequence[str] | None) -> Table:
         pa.types.is_decimal,
         pa.types.is_null,
     )
-    text = [
-        f"'{name}' ({table[name].type})"
-        for name in names
-        if not any(is_(table[name].type) for is_ in is_number)
-    ]
+    text = [f"'{name}' ({table[name].type})" for name in names if not any(is_(table[name].type) for is_ in is_number)]
     if text:
-        raise InputError(
-            f"{file}: non-numeric column(s) {listing(text)}; leave them out or encode them as numbers"
-        )
+        raise InputError(f"{file}: non-numeric column(s) {listing(text)}; leave them out or encode them as numbers")
     if not table.num_rows or not names:
         raise InputError(f"{file}: the table is empty, shape ({table.num_rows}, {len(names)})")
     values = [table[name].cast(pa.float64(), safe=False).to_numpy() for name in names]

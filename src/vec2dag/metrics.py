@@ -198,9 +198,7 @@ def _adjustment(measure: str, true: ArrayLike, pred: ArrayLike, normalised: bool
     try:
         gadjid = importlib.import_module("gadjid")
     except ImportError as error:
-        raise ImportError(
-            'adjustment distances need the package gadjid: pip install "vec2dag[metrics]"'
-        ) from error
+        raise ImportError('adjustment distances need the package gadjid: pip install "vec2dag[metrics]"') from error
     T, P = _pair(true, pred)
     for name, graphs in (("true", T), ("pred", P)):
         for index in np.ndindex(graphs.shape[:-2]):

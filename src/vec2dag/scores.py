@@ -6,7 +6,7 @@ residuals and the number of edges become one number). All scores are divided by 
 
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
@@ -126,6 +126,7 @@ class Linear:
         self.F: NDArray[np.float64] = np.ascontiguousarray((factor / np.sqrt(self.n * self.scale)).T)
         self.C: NDArray[np.float64] = self.F @ self.F.T
         np.fill_diagonal(self.C, 1.0)
+        self.stats = (self.C, self.F, self.scale, self.base)
 
     def residual(self, node: int, parents: Sequence[int]) -> float:
         """Mean squared residual of ``node`` given ``parents``."""
@@ -140,7 +141,7 @@ class Linear:
         out = np.empty(A.shape[:2])
 
         def part(start: int, stop: int) -> None:
-            _kernels.linear_residuals(A[start:stop], self.C, self.F, self.scale, self.base, out[start:stop])
+            _kernels.linear_residuals(A[start:stop], self.stats, out[start:stop])
 
         # Below about 100 microseconds of work a thread costs more than it brings.
         run_chunks(part, len(A), n_jobs if A.size > 20_000 else 1)
@@ -220,10 +221,30 @@ class Score:
         self.n, self.d, self.names = regression.n, regression.d, regression.names
         self.penalty = criterion.penalty(self.n, self.d)
         self.n_jobs = n_jobs
+        self._cache: dict[tuple[int, int], float] = {}
 
-    def local(self, node: int, parents: Sequence[int]) -> float:
-        """Mean squared residual of ``node`` after regression on ``parents``: the unit a criterion combines."""
-        return self.regression.residual(int(node), [int(p) for p in parents])
+    def local(self, node: int, parents: Iterable[int]) -> float:
+        """Mean squared residual of ``node`` after regression on ``parents``: the unit a criterion combines.
+
+        Regressions other than linear are remembered by (node, set of parents).
+        """
+        node, sources = int(node), sorted(int(p) for p in parents)
+        if isinstance(self.regression, Linear):
+            return self.regression.residual(node, sources)
+        key = (node, sum(1 << p for p in sources))
+        if key not in self._cache:
+            self._cache[key] = self.regression.residual(node, sources)
+        return self._cache[key]
+
+    def link(self, residuals: ArrayLike) -> NDArray[np.float64]:
+        """What the criterion sums over nodes: the logarithm of residuals for ``bic-nv``, residuals otherwise."""
+        values = np.asarray(residuals, dtype=np.float64)
+        return np.log(values + self.criterion.offset) if self.criterion.kind == _kernels.BIC_NV else values
+
+    def change(self, delta: ArrayLike, total: float) -> NDArray[np.float64]:
+        """Change of the score, without the price of edges, when the sum ``total`` of links grows by ``delta``."""
+        values = np.asarray(delta, dtype=np.float64)
+        return -values / self.d if self.criterion.decomposable else -np.log1p(np.maximum(values / total, -1 + 1e-300))
 
     def residuals(self, A: ArrayLike) -> NDArray[np.float64]:
         """Mean squared residuals (..., d) of the nodes of ``A`` (..., d, d)."""
@@ -284,11 +305,14 @@ def _pool(pid: int, workers: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(workers, thread_name_prefix="vec2dag")
 
 
-def run_chunks(work: Callable[[int, int], None], total: int, n_jobs: int | None) -> None:
-    """Call ``work(start, stop)`` on contiguous chunks of ``range(total)``, on threads; errors propagate."""
+def run_each(work: Callable[[int], T], total: int, n_jobs: int | None) -> list[T]:
+    """``[work(0), ..., work(total - 1)]`` on threads; errors propagate."""
     workers = min(effective_jobs(n_jobs), total)
-    if workers <= 1:
-        work(0, total)
-        return
-    bounds = np.linspace(0, total, workers + 1).astype(int).tolist()
-    list(_pool(os.getpid(), workers).map(work, bounds[:-1], bounds[1:]))
+    return list(map(work, range(total)) if workers <= 1 else _pool(os.getpid(), workers).map(work, range(total)))
+
+
+def run_chunks(work: Callable[[int, int], None], total: int, n_jobs: int | None) -> None:
+    """Call ``work(start, stop)`` on contiguous chunks of ``range(total)``, one a thread."""
+    chunks = max(1, min(effective_jobs(n_jobs), total))
+    bounds = np.linspace(0, total, chunks + 1).astype(int).tolist()
+    run_each(lambda k: work(bounds[k], bounds[k + 1]), chunks, n_jobs)

@@ -47,9 +47,7 @@ Mechanism = Callable[[Array, Array, Generator], Array]
 
 def _check_rng(rng: Any) -> None:
     if not isinstance(rng, Generator):
-        raise TypeError(
-            f"rng must be a numpy Generator (np.random.default_rng(seed)), got {type(rng).__name__}"
-        )
+        raise TypeError(f"rng must be a numpy Generator (np.random.default_rng(seed)), got {type(rng).__name__}")
 
 
 def _check_count(name: str, value: Any, least: int) -> None:
@@ -374,9 +372,7 @@ def post_nonlinear(A: ArrayLike, E: ArrayLike, rng: Generator, *, rescale: bool 
     return _processes(A, E, rng, _draw_gp, link=_standardised_expit if rescale else expit)
 
 
-def mlp(
-    A: ArrayLike, E: ArrayLike, rng: Generator, *, hidden: int = 100, low: float = 0.5, high: float = 2.0
-) -> Array:
+def mlp(A: ArrayLike, E: ArrayLike, rng: Generator, *, hidden: int = 100, low: float = 0.5, high: float = 2.0) -> Array:
     """Model ``X_j = w' sigmoid(V' X_parents) + E_j``: one hidden layer, no biases, as in NOTEARS and DAGMA.
 
     Parameters as in :func:`ancestral`; the entries of ``V`` (p, hidden) and ``w`` (hidden,) are drawn from
@@ -484,19 +480,14 @@ _PRESETS: dict[str, Callable[..., Dataset]] = {
     "standardised-er2": partial(_standardised, partial(_wide, 10, 2, 1000)),
     "standardised-gp-er4": partial(_standardised, _gp_er4),
     **{f"linear-er{k}-d{d}": partial(_wide, d, k, 1000) for k in (1, 2) for d in (10, 30, 50, 100)},
-    **{
-        f"regular-er{k}-d{d}": partial(linear_gaussian, d, k, 1000) for k in (1, 2) for d in (10, 30, 50, 100)
-    },
+    **{f"regular-er{k}-d{d}": partial(linear_gaussian, d, k, 1000) for k in (1, 2) for d in (10, 30, 50, 100)},
     **{
         f"samples-{name}8-d{d}-n{n}": partial(build, d, 8, n)
         for name, build in (("er", linear_gaussian), ("sf", _scale_free))
         for d in (20, 30, 50)
         for n in (100, 500, 1000, 2000, 5000)
     },
-    **{
-        f"noise-{f.__name__}": partial(_wide, 30, 2, 1000, noise=f)
-        for f in (exponential, gumbel, laplace, uniform)
-    },
+    **{f"noise-{f.__name__}": partial(_wide, 30, 2, 1000, noise=f) for f in (exponential, gumbel, laplace, uniform)},
     **{f"noisy-er8-p{p}": partial(_noisy_er8, p / 100, 0.1) for p in (1, 3, 5, 10)},
     **{f"noisy-er8-p{p}-v1": partial(_noisy_er8, p / 100, 1.0) for p in (1, 3, 5, 10)},
     **{f"hidden-er8-k{k}": partial(_hidden_er8, k) for k in (1, 2, 3, 4)},

@@ -227,9 +227,7 @@ def data_warnings(X: NDArray[np.float64], names: Sequence[str]) -> list[str]:
     groups = _duplicates(X)
     if groups:
         sets = [" = ".join(f"'{labels[i]}'" for i in group) for group in groups]
-        sentences.append(
-            f"Duplicated columns: {listing(sets, 5)}; no score can tell them apart, keep one of each."
-        )
+        sentences.append(f"Duplicated columns: {listing(sets, 5)}; no score can tell them apart, keep one of each.")
     deviations = X.std(axis=0)
     if n <= d:
         sentences.append(

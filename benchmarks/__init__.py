@@ -1,0 +1,1 @@
+"""Speed, memory and accuracy, measured through the public interface; not part of the wheel."""

@@ -1,0 +1,399 @@
+"""Search over orders: insertion moves to a certified local optimum, a policy over orders, and the exact optimum.
+
+Given an order, parents are selected among the predecessors by growing and shrinking; moving one node to another
+place changes order and skeleton together, which single edges and the gradient cannot do.
+"""
+
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from . import _kernels
+from .engines import toggle_table
+from .graph import as_adjacency, dag2vec, topological_order
+from .policy import GaussianPolicy
+from .scores import Linear, Score, run_each
+from .search import Callback, Record, SearchResult, positive_int
+
+__all__ = ["Refined", "exact_search", "insertion_search", "order_search"]
+
+# Up to here the last pass over all insertions gives up no direction early; see docs/algorithms.md.
+FULL_CERTIFICATE = 100
+
+
+@dataclass(frozen=True)
+class Refined:
+    """A local optimum.
+
+    Attributes
+    ----------
+    A : array of shape (d, d), uint8
+    score : float
+    order : array of shape (d,)
+        An order that ``A`` agrees with.
+    certified : bool
+        No insertion of a node elsewhere in the order (with parents selected anew) and no addition, removal or
+        reversal of an edge improves the score.
+    """
+
+    A: NDArray[np.uint8]
+    score: float
+    order: NDArray[np.int64]
+    certified: bool = False
+
+
+class Orders(Protocol):
+    """Descends from an order to one that no insertion improves."""
+
+    def descend(self, order: NDArray[np.int64], floor: float = -np.inf, full: bool = False) -> tuple[Refined, int]:
+        """The local optimum and the number of moves; every move must lead above the score ``floor``."""
+        ...
+
+
+class LinearOrders:
+    """Compiled, for linear scores."""
+
+    def __init__(self, score: Score) -> None:
+        assert isinstance(score.regression, Linear)
+        self.score, self.stats = score, score.regression.stats
+
+    def descend(self, order: NDArray[np.int64], floor: float = -np.inf, full: bool = False) -> tuple[Refined, int]:
+        """See :class:`Orders`; each sweep costs about ``d^2`` look-ups and the selections that they call for."""
+        score, moved = self.score, order.astype(np.int64)
+        A = np.empty((score.d, score.d), np.uint8)
+        c = score.criterion
+        _, moves = _kernels.insertion_descent(
+            moved, self.stats, c.kind, score.penalty, c.offset, 10 * score.d, full, floor, A
+        )
+        # Scored anew: the descent itself works to the precision of correlations where that is enough.
+        return Refined(A, float(score(A)), moved), moves
+
+
+class LocalOrders:
+    """For any score with local residuals."""
+
+    def __init__(self, score: Score) -> None:
+        self.score = score
+        self.selected: dict[tuple[int, frozenset[int]], tuple[float, frozenset[int]]] = {}
+        # The price of an edge in units of links; under equal variances it follows the total.
+        self.price = score.penalty * score.d
+
+    def select(self, node: int, allowed: frozenset[int]) -> tuple[float, frozenset[int]]:
+        """Grow and shrink the parents of ``node`` among ``allowed``: the link of the residual, and the parents."""
+        if (node, allowed) not in self.selected:
+            parents: frozenset[int] = frozenset()
+            link = self._link(node, parents)
+            for grow in (True, False):
+                while True:
+                    options = [parents ^ {j} for j in sorted(allowed - parents if grow else parents)]
+                    links = [self._link(node, option) for option in options]
+                    if not links or min(links) + (self.price if grow else -self.price) >= link:
+                        break
+                    best = int(np.argmin(links))
+                    link, parents = links[best], options[best]
+            self.selected[node, allowed] = link, parents
+        return self.selected[node, allowed]
+
+    def _link(self, node: int, parents: Iterable[int]) -> float:
+        return float(self.score.link(self.score.local(node, parents)))
+
+    def value(self, order: list[int]) -> tuple[float, list[frozenset[int]]]:
+        """Score of the graph selected for an order, and the parents of its nodes in order."""
+        found = [self.select(node, frozenset(order[:t])) for t, node in enumerate(order)]
+        total = sum(link for link, _ in found)
+        edges = sum(len(parents) for _, parents in found)
+        mean = total / self.score.d
+        value = -mean if self.score.criterion.decomposable else -np.log(mean)
+        return float(value - self.score.penalty * edges), [parents for _, parents in found]
+
+    def descend(self, order: NDArray[np.int64], floor: float = -np.inf, full: bool = False) -> tuple[Refined, int]:
+        """See :class:`Orders`; ``full`` has no meaning here, all places are always tried."""
+        current = [int(node) for node in order]
+        if not self.score.criterion.decomposable:
+            self._reprice(current)
+        score, parents = self.value(current)
+        moves = 0
+        improved = True
+        while improved:
+            improved = False
+            for node in range(self.score.d):
+                rest = [other for other in current if other != node]
+                tries = [[*rest[:q], node, *rest[q:]] for q in range(len(current))]
+                values = [self.value(t) for t in tries]
+                best = int(np.argmax([v for v, _ in values]))
+                if values[best][0] > max(score, floor) + _kernels.RESOLUTION:
+                    current, (score, parents) = tries[best], values[best]
+                    moves += 1
+                    improved = True
+        A = np.zeros((self.score.d, self.score.d), np.uint8)
+        for node, sources in zip(current, parents, strict=True):
+            A[list(sources), node] = 1
+        return Refined(A, score, np.array(current)), moves
+
+    def _reprice(self, order: list[int]) -> None:
+        """Make an edge cost its penalty at the present total: ``ln((T - gain) / T) = -penalty``."""
+        for _ in range(4):
+            total = sum(self.select(node, frozenset(order[:t]))[0] for t, node in enumerate(order))
+            self.price = total * (1.0 - np.exp(-self.score.penalty))
+            self.selected.clear()
+
+
+def orders_of(score: Score) -> Orders:
+    """The compiled descent for linear scores, the general one otherwise."""
+    return LinearOrders(score) if isinstance(score.regression, Linear) else LocalOrders(score)
+
+
+def insertion_search(score: Score, start: ArrayLike) -> Refined:
+    """Improve a DAG until no insertion and no single edge improves it.
+
+    Parameters
+    ----------
+    score : Score
+    start : array of shape (d, d) or (d,)
+        A DAG, or an order of the nodes. Not modified.
+
+    Returns
+    -------
+    Refined
+        At least as good as the start, with ``certified=True``.
+    """
+    values = np.asarray(start)
+    orders = orders_of(score)
+    if values.ndim == 1:
+        if sorted(values.tolist()) != list(range(score.d)):
+            raise ValueError(f"start must be an order of 0..{score.d - 1} or a DAG, got {values.tolist()[:20]}")
+        best, _ = orders.descend(values)
+    else:
+        A = as_adjacency(values, "start")
+        best = Refined(A, float(score(A)), topological_order(A))
+        found, _ = orders.descend(best.order)
+        best = found if found.score > best.score else best
+    while True:
+        best = _edge_descent(score, best)
+        found, moves = orders.descend(best.order, floor=best.score, full=score.d <= FULL_CERTIFICATE)
+        if moves == 0 or found.score <= best.score + _kernels.RESOLUTION:
+            return Refined(best.A, best.score, best.order, certified=True)
+        best = found
+
+
+def _edge_descent(score: Score, start: Refined) -> Refined:
+    """Add, remove or reverse single edges while that improves the score."""
+    A, best, d = start.A.copy(), start.score, score.d
+    ignored = np.zeros((d, d), dtype=bool)
+    while True:
+        links, table = toggle_table(score, A)
+        total = float(links.sum())
+        reach = _reachable(A)
+        on = A.astype(bool)
+        # gain[j, i] of toggling j -> i; an edge may be added unless i reaches j.
+        gain = score.change(table.T, total) - score.penalty * np.where(on, -1, 1)
+        gain[(~on & reach.T) | np.eye(d, dtype=bool) | ignored] = -np.inf
+        # Reversal of j -> i: remove it, add i -> j; possible unless another path leads from j to i.
+        turn = score.change(table.T + table, total)
+        turn[~on | _detour(A, reach) | ignored] = -np.inf
+        j, i = np.unravel_index(int(np.argmax(np.maximum(gain, turn))), gain.shape)
+        if max(gain[j, i], turn[j, i]) <= _kernels.RESOLUTION:
+            return Refined(A, best, topological_order(A)) if best > start.score else start
+        changed = A.copy()
+        changed[j, i] ^= 1
+        if turn[j, i] > gain[j, i]:
+            changed[i, j] = 1
+        value = float(score(changed))
+        if value > best + _kernels.RESOLUTION:
+            A, best = changed, value
+            ignored[:] = False
+        else:
+            ignored[j, i] = True  # the gain was rounding
+
+
+def _reachable(A: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    """``reach[i, j]``: a directed path leads from i to j."""
+    reach = np.zeros(A.shape, dtype=bool)
+    for i in topological_order(A)[::-1]:
+        children = np.flatnonzero(A[i])
+        reach[i] = reach[children].any(axis=0)
+        reach[i, children] = True
+    return reach
+
+
+def _detour(A: NDArray[np.uint8], reach: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """``[j, i]``: j -> i is an edge and another path leads from j to i, through another child of j."""
+    out = np.zeros(A.shape, dtype=bool)
+    for j in range(len(A)):
+        children = np.flatnonzero(A[j])
+        out[j, children] = reach[np.ix_(children, children)].any(axis=0)
+    return out
+
+
+def order_search(
+    score: Score,
+    *,
+    rng: np.random.Generator,
+    n_steps: int | None = None,
+    batch_size: int | None = None,
+    time_budget: float | None = None,
+    callback: Callback | None = None,
+) -> SearchResult:
+    """Policy over node potentials, rewarded with the refined score of what it samples.
+
+    Potentials are drawn around the best order with a learned standard deviation, every sample descends by
+    insertions to its local optimum, and that score is its reward. The mean moves to the best order, the logarithm
+    of sigma along the score-function gradient of ranked rewards. A chain starts from random orders and ends after
+    five batches without improvement; the search ends when two chains have ended at the best score.
+
+    Parameters
+    ----------
+    score : Score
+    rng : numpy Generator
+    n_steps : int, optional
+        Batches at most, 150 by default.
+    batch_size : int, optional
+        Orders drawn for a batch, 8 by default.
+    time_budget, callback
+        As in :func:`vec2dag.policy_gradient`.
+
+    Returns
+    -------
+    SearchResult
+    """
+    n_steps = positive_int("n_steps", n_steps, 150)
+    batch_size = positive_int("batch_size", batch_size, 8)
+    d, orders = score.d, orders_of(score)
+    record = Record(n_steps, n_steps + 1, time_budget, callback)
+    n_jobs = score.n_jobs if isinstance(orders, LinearOrders) else 1
+    agreed, stopped, chain = 0, "steps", _Chain(d)
+    best = Refined(np.zeros((d, d), np.uint8), float(score(np.zeros((d, d), np.uint8))), np.arange(d))
+    record.offer(best.A, best.score)
+    try:
+        for _ in range(n_steps):
+            starts = chain.sample(batch_size, rng)
+            batch = [found for found, _ in run_each(lambda k: orders.descend(starts[k]), batch_size, n_jobs)]
+            chain.learn(batch)
+            assert chain.best is not None
+            if chain.best.score > best.score + _kernels.RESOLUTION:
+                best, agreed = chain.best, 0
+                record.offer(best.A, best.score)
+            if chain.stalled >= 5:
+                agreed += chain.best.score >= best.score - _kernels.RESOLUTION
+                chain = _Chain(d)
+            rewards = np.array([found.score for found in batch])
+            edges = float(np.mean([found.A.sum() for found in batch]))
+            reason = record.stop(rewards, float(np.exp(chain.log_sigma)), edges)
+            if reason is not None or agreed >= 2:
+                stopped = reason or "settled"
+                break
+    except KeyboardInterrupt:
+        stopped = "interrupted"
+        warnings.warn(f"interrupted after {len(record.rows)} batches: returning the best DAG so far", stacklevel=2)
+    policy = policy_at(best.A, best.order, float(np.exp(chain.log_sigma)) * 2.0 / d)
+    return SearchResult(
+        best.A, best.score, best.A, best.score, policy, record.history(), len(record.rows), stopped, "random"
+    )
+
+
+@dataclass
+class _Chain:
+    """One climb of the policy over orders, in units of places."""
+
+    d: int
+    best: Refined | None = None
+    stalled: int = 0
+    log_sigma: float = 0.0
+    tried: Any = ()
+    SPREAD = 0.7  # standard deviation of log sigma within a batch
+    RATE = 0.5
+
+    def sample(self, size: int, rng: np.random.Generator) -> list[NDArray[np.int64]]:
+        """Orders to descend from: random ones at first, then potentials drawn around the best order."""
+        if self.best is None:
+            self.log_sigma = float(np.log(max(0.2 * self.d, 1.0)))
+            return [rng.permutation(self.d) for _ in range(size)]
+        mu = np.empty(self.d)
+        mu[self.best.order] = np.arange(self.d)
+        self.tried = self.log_sigma + self.SPREAD * rng.standard_normal(size)
+        noise = rng.standard_normal((size, self.d))
+        return [np.argsort(mu + np.exp(s) * e, kind="stable") for s, e in zip(self.tried, noise, strict=True)]
+
+    def learn(self, batch: list[Refined]) -> None:
+        """Move the mean to the best order and log sigma towards the deviations that were rewarded."""
+        rewards = np.array([found.score for found in batch])
+        top = batch[int(rewards.argmax())]
+        if self.best is not None and np.ptp(rewards) > 0 and len(batch) > 1:
+            advantage = np.argsort(np.argsort(rewards)) / (len(batch) - 1) - 0.5
+            self.log_sigma += self.RATE * float(np.mean(advantage * (self.tried - self.log_sigma))) / self.SPREAD
+            self.log_sigma = float(np.clip(self.log_sigma, np.log(0.5), np.log(self.d)))
+        if self.best is None or top.score > self.best.score + _kernels.RESOLUTION:
+            self.best, self.stalled = top, 0
+        else:
+            self.stalled += 1
+
+
+def policy_at(A: NDArray[np.uint8], order: NDArray[np.int64], sigma: float) -> GaussianPolicy:
+    """A policy around a DAG and an order of it: potentials evenly in [-1, 1], edge potentials at 1 and -1."""
+    d = len(order)
+    mu = dag2vec(A)
+    mu[order] = np.linspace(-1.0, 1.0, d)
+    log_sigma = np.full_like(mu, np.log(0.5))
+    log_sigma[:d] = np.log(sigma)
+    return GaussianPolicy(mu, log_sigma)
+
+
+def equal_variance_order(score: Score) -> NDArray[np.int64]:
+    """Greedy order under equal noise variances: the least variance given those already taken comes next.
+
+    Chen, Drton & Wang (2019); for scores with linear regression.
+    """
+    if not isinstance(score.regression, Linear):
+        raise ValueError("the equal-variance order needs a score with linear regression")
+    order = np.empty(score.d, np.int64)
+    _kernels.equal_variance_order(score.regression.C, score.regression.scale, order)
+    return order
+
+
+def exact_search(score: Score, max_nodes: int = 12) -> Refined:
+    """The DAG with the highest score of all, by dynamic programming over subsets (Silander & Myllymaki 2006).
+
+    Parameters
+    ----------
+    score : Score
+        A sum over nodes: ``bic-nv`` or ``ls``.
+    max_nodes : int, default 12
+        Refuse more: time and memory grow as ``d 2^d``.
+    """
+    d = score.d
+    if not score.criterion.decomposable:
+        raise ValueError("exact_search needs a score that is a sum over nodes: 'bic-nv' or 'ls'")
+    if d > max_nodes:
+        raise ValueError(f"exact_search is for at most max_nodes={max_nodes} nodes, got {d}")
+    size = 1 << d
+    edges = np.array([mask.bit_count() for mask in range(size)])
+    price = score.penalty * d
+    cost, chosen = np.empty((d, size)), np.empty((d, size), np.int64)
+    for i in range(d):
+        masks = [mask for mask in range(size) if not mask >> i & 1]
+        local = score.link([score.local(i, [j for j in range(d) if mask >> j & 1]) for mask in masks])
+        cost[i], chosen[i] = np.inf, np.arange(size)
+        cost[i, masks] = local + price * edges[masks]
+        # The best parents within a set are those of the set itself or of the set without one of its members.
+        for b in range(d):
+            within = np.arange(size)[(np.arange(size) >> b & 1) == 1]
+            better = cost[i, within ^ (1 << b)] < cost[i, within]
+            target = within[better]
+            cost[i, target], chosen[i, target] = cost[i, target ^ (1 << b)], chosen[i, target ^ (1 << b)]
+    least, sink = np.zeros(size), np.zeros(size, np.int64)
+    for mask in range(1, size):
+        members = [i for i in range(d) if mask >> i & 1]
+        totals = [least[mask ^ (1 << i)] + cost[i, mask ^ (1 << i)] for i in members]
+        sink[mask] = members[int(np.argmin(totals))]
+        least[mask] = min(totals)
+    A, order, mask = np.zeros((d, d), np.uint8), [], size - 1
+    while mask:
+        i = int(sink[mask])
+        mask ^= 1 << i
+        order.append(i)
+        A[[j for j in range(d) if chosen[i, mask] >> j & 1], i] = 1
+    return Refined(A, float(score(A)), np.array(order[::-1]), certified=True)
