@@ -41,7 +41,9 @@ def markov_equivalent(A: np.ndarray, B: np.ndarray) -> bool:
     def features(G: np.ndarray) -> tuple[bytes, frozenset]:
         adjacent = (G + G.T) > 0
         d = len(G)
-        v = {(i, k, j) for i, k, j in product(range(d), repeat=3) if i < j and G[i, k] and G[j, k] and not adjacent[i, j]}
+        v = {
+            (i, k, j) for i, k, j in product(range(d), repeat=3) if i < j and G[i, k] and G[j, k] and not adjacent[i, j]
+        }
         return adjacent.tobytes(), frozenset(v)
 
     return features(A) == features(B)

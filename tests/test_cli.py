@@ -121,9 +121,7 @@ def test_directions_that_the_data_leave_open_have_no_arrowhead(run, put, X, tmp_
 def test_independent_columns_give_no_edges(run, put, tmp_path):
     result = run("discover", put(np.eye(4).repeat(10, axis=0) * 2.0), "-o", tmp_path / "o", *FEW)
     assert result.code == 0
-    sparse = run(
-        "discover", put(np.array([[1, 1], [1, -1], [-1, 1], [-1, -1.0]]), "xy"), "-o", tmp_path / "o"
-    )
+    sparse = run("discover", put(np.array([[1, 1], [1, -1], [-1, 1], [-1, -1.0]]), "xy"), "-o", tmp_path / "o")
     assert "no edges" in sparse.out
     assert not adjacency(tmp_path / "o").any()
 
@@ -302,9 +300,7 @@ def test_constant_columns_are_left_out_only_if_asked(run, refused, put, X, tmp_p
     result = run("discover", file, "-o", tmp_path / "out", "--drop-constant", *FEW)
     assert result.code == 0
     assert "constant: 'b'" in result.err
-    assert json.loads((tmp_path / "out" / "run.json").read_text())["warnings"] == [
-        "left out because constant: 'b'"
-    ]
+    assert json.loads((tmp_path / "out" / "run.json").read_text())["warnings"] == ["left out because constant: 'b'"]
     assert read_graph(tmp_path / "out" / "graph.json")[1] == ("a", "c", "d")
     X[:, 2:] = 0
     assert "1 feature" in refused("discover", put(X), "-o", tmp_path / "out", "--drop-constant")
@@ -362,7 +358,7 @@ def test_a_folder_without_permission_is_unwritable(refused, tmp_path):
     ("option", "allowed"),
     [
         ("--score", ["bic-nv", "bic-ev", "ls"]),
-        ("--algorithm", ["auto", "ppo", "a2c", "reinforce"]),
+        ("--algorithm", ["auto", "conditional", "credit", "ppo", "a2c", "reinforce"]),
         ("--init", ["auto", "random"]),
         ("--prune", ["auto", "linear", "none"]),
     ],
@@ -396,14 +392,10 @@ def test_impossible_numbers_are_refused(refused, tmp_path, option, value, parame
 def test_seeds_are_whole_numbers(run, tmp_path, command, seed):
     result = run(*command, "-o", tmp_path, f"--seed={seed}")
     assert result.code == 2
-    assert result.err.splitlines()[-1].endswith(
-        f"argument --seed: must be a whole number of at least 0, got '{seed}'"
-    )
+    assert result.err.splitlines()[-1].endswith(f"argument --seed: must be a whole number of at least 0, got '{seed}'")
 
 
-@pytest.mark.parametrize(
-    "arguments", [(), ("guess",), ("discover",), ("discover", "sachs"), ("evaluate", "a")]
-)
+@pytest.mark.parametrize("arguments", [(), ("guess",), ("discover",), ("discover", "sachs"), ("evaluate", "a")])
 def test_incomplete_commands_are_refused(run, arguments):
     result = run(*arguments)
     assert result.code == 2

@@ -23,9 +23,7 @@ def test_sachs_has_the_published_shape_and_graph():
     assert sachs.A.sum() == 17
     graph = nx.from_numpy_array(sachs.A, create_using=nx.DiGraph)
     assert nx.is_directed_acyclic_graph(graph)
-    parents = {
-        name: {sachs.names[i] for i in np.flatnonzero(sachs.A[:, j])} for j, name in enumerate(sachs.names)
-    }
+    parents = {name: {sachs.names[i] for i in np.flatnonzero(sachs.A[:, j])} for j, name in enumerate(sachs.names)}
     assert parents["Akt"] == {"Erk", "PKA"}
     assert parents["PIP2"] == {"Plcg", "PIP3"}
     assert parents["Raf"] == {"PKA", "PKC"}

@@ -480,9 +480,7 @@ def test_parts_not_built_say_so(X, parameters, coming):
     assert str(caught.value).startswith(f"{next(iter(parameters))}=")
 
 
-@pytest.mark.parametrize(
-    "seed", [lambda: 5, lambda: np.random.default_rng(5), lambda: np.random.RandomState(5)]
-)
+@pytest.mark.parametrize("seed", [lambda: 5, lambda: np.random.default_rng(5), lambda: np.random.RandomState(5)])
 def test_the_same_seed_gives_the_same_answer(dense, seed):
     one, other = (quick(random_state=seed(), n_steps=3).fit(dense) for _ in range(2))
     np.testing.assert_array_equal(one.adjacency_matrix_, other.adjacency_matrix_)

@@ -186,9 +186,7 @@ def test_graphs_in_arrays(tmp_path):
     A, names = read_graph(tmp_path / "g.npz")
     assert (A.tolist(), names) == ([[0, 1], [0, 0]], ("u", "v"))
     np.save(tmp_path / "g.npy", np.zeros((2, 3)))
-    with pytest.raises(
-        InputError, match=r"a square 2-D array of numbers is needed, got float64 of shape \(2, 3\)"
-    ):
+    with pytest.raises(InputError, match=r"a square 2-D array of numbers is needed, got float64 of shape \(2, 3\)"):
         read_graph(tmp_path / "g.npy")
 
 
@@ -256,8 +254,7 @@ PIECES = [
 
 
 @given(
-    content=st.binary(max_size=100)
-    | st.lists(st.sampled_from(PIECES)).map(lambda pieces: " ".join(pieces).encode()),
+    content=st.binary(max_size=100) | st.lists(st.sampled_from(PIECES)).map(lambda pieces: " ".join(pieces).encode()),
     start=st.sampled_from([b"", b"digraph { "]),
     suffix=st.sampled_from(["csv", "json", "dot", "graphml", "npy"]),
 )

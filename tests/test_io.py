@@ -145,9 +145,7 @@ def test_bad_paths(tmp_path, put):
         read_table(tmp_path / "none.csv")
     with pytest.raises(InputError, match="is a folder"):
         read_table(tmp_path)
-    with pytest.raises(
-        InputError, match=r"unknown suffix '.xlsx'; allowed are .csv, .tsv, .txt, .npy, .npz, .parquet"
-    ):
+    with pytest.raises(InputError, match=r"unknown suffix '.xlsx'; allowed are .csv, .tsv, .txt, .npy, .npz, .parquet"):
         read_table(put("a", "t.xlsx"))
 
 
@@ -216,9 +214,7 @@ def test_parquet(tmp_path, put):
 CELLS = st.sampled_from(
     ["1", "2.5", "-3e400", "", "NA", "a", "b", '"', '"x,y"', "inf", " ", "1_0", "\ufeff", "0", "\x00"]
 )
-TEXTS = st.lists(st.lists(CELLS, max_size=4).map(",".join), max_size=5).map(
-    lambda rows: "\n".join(rows).encode()
-)
+TEXTS = st.lists(st.lists(CELLS, max_size=4).map(",".join), max_size=5).map(lambda rows: "\n".join(rows).encode())
 
 
 def _damaged(content: bytes, start: int, junk: bytes) -> bytes:
@@ -264,9 +260,7 @@ def test_any_bytes_are_a_table_or_an_input_error(tmp_path, content, suffix):
 
 def test_a_large_csv_takes_seconds(tmp_path):
     path = tmp_path / "big.csv"
-    block = "\n".join(
-        ",".join(f"{v:.6f}" for v in row) for row in np.random.default_rng(0).normal(size=(500, 50))
-    )
+    block = "\n".join(",".join(f"{v:.6f}" for v in row) for row in np.random.default_rng(0).normal(size=(500, 50)))
     path.write_text("\n".join([",".join(f"v{i}" for i in range(50)), *[block] * 40]))
     start = time.perf_counter()
     X, _ = read_table(path)

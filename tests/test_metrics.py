@@ -248,9 +248,7 @@ def test_order_divergence(rng):
 def path_sortability(scores, A):
     """Each pair once per length of a directed path, from an enumeration of all paths."""
     G = nx.DiGraph([(int(i), int(j)) for i, j in np.argwhere(A)])
-    pairs = {
-        (i, j, len(path)) for i, j in product(G, repeat=2) if i != j for path in nx.all_simple_paths(G, i, j)
-    }
+    pairs = {(i, j, len(path)) for i, j in product(G, repeat=2) if i != j for path in nx.all_simple_paths(G, i, j)}
     credit = [0.5 * (scores[i] < scores[j]) + 0.5 * (scores[i] <= scores[j]) for i, j, _ in pairs]
     return np.mean(credit)
 

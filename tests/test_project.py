@@ -192,9 +192,7 @@ def parses(command):
 
 
 def test_the_commands_of_the_readme_exist():
-    lines = [
-        line.removeprefix("$ ") for block in code_blocks("bash|sh|console") for line in block.splitlines()
-    ]
+    lines = [line.removeprefix("$ ") for block in code_blocks("bash|sh|console") for line in block.splitlines()]
     commands = [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("vec2dag ")]
     for command in commands:
         assert parses(command), command
@@ -231,9 +229,7 @@ def test_no_file_knows_the_machine_it_was_written_on():
     machine = re.compile(r"(?<![\w.:/])/(?:root|home|work|tmp|Users|opt)/\w|[A-Z]:\\\\?Users")
     index = re.compile(r"(?:extra[-_])?index[-_]url|trusted[-_]host", re.IGNORECASE)
     # an address with a port, of a bare machine or of a private network
-    private = re.compile(
-        r"https?://(?:[^\s/]+:\d|[\w-]+(?=[/\s\"')>]|$)|[\d.]+/|[\w.-]+\.(?:local|internal|lan)\b)"
-    )
+    private = re.compile(r"https?://(?:[^\s/]+:\d|[\w-]+(?=[/\s\"')>]|$)|[\d.]+/|[\w.-]+\.(?:local|internal|lan)\b)")
     for pattern, example in (
         (machine, "see /home" + "/me/x"),
         (index, "--index" + "-url"),

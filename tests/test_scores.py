@@ -26,7 +26,9 @@ def graphs(rng):
 
 @pytest.mark.parametrize("criterion", CRITERIA)
 def test_equals_regressions_on_the_data(X, graphs, criterion):
-    assert Score(X, "linear", criterion)(graphs) == pytest.approx([graph_score(X, A, criterion) for A in graphs], rel=1e-10)
+    assert Score(X, "linear", criterion)(graphs) == pytest.approx(
+        [graph_score(X, A, criterion) for A in graphs], rel=1e-10
+    )
 
 
 def test_lambda0_is_the_price_of_an_edge(X, graphs):
@@ -191,11 +193,11 @@ def test_custom_regression_is_enough(X, graphs):
 
 
 def test_errors_list_what_is_allowed(X):
-    with pytest.raises(ValueError, match="criterion='aic'.*'bic-ev', 'bic-nv', 'ls'"):
+    with pytest.raises(ValueError, match=r"criterion='aic'.*'bic-ev', 'bic-nv', 'ls'"):
         Score(X, "linear", "aic")
-    with pytest.raises(ValueError, match="regression='ridge'.*'linear'"):
+    with pytest.raises(ValueError, match=r"regression='ridge'.*'linear'"):
         Score(X, "ridge")
-    with pytest.raises(ValueError, match="4 nodes.*6 columns"):
+    with pytest.raises(ValueError, match=r"4 nodes.*6 columns"):
         Score(X)(np.zeros((4, 4)))
     with pytest.raises(ValueError, match="'x1' constant"):
         Score(np.column_stack([X[:, 0], np.full(200, 0.1)]))

@@ -72,10 +72,7 @@ def test_scale_free_attachment_is_preferential():
     # d = 4, k = 1: three nodes make a path, whose middle has degree 2 of 4, so that the fourth completes a
     # star with probability 1/2; attachment without preference would give 1/3.
     draws = 3000
-    stars = [
-        (A + A.T).sum(axis=0).max() == 3
-        for A in (simulate.scale_free(4, 1, generator(s)) for s in range(draws))
-    ]
+    stars = [(A + A.T).sum(axis=0).max() == 3 for A in (simulate.scale_free(4, 1, generator(s)) for s in range(draws))]
     assert np.mean(stars) == pytest.approx(1 / 2, abs=4 * np.sqrt(0.25 / draws))
 
 
@@ -83,9 +80,7 @@ def test_scale_free_labels_and_random_orientation():
     graphs = np.array([simulate.scale_free(6, 2, generator(s)) for s in range(3000)])
     assert graphs.mean(axis=0)[~np.eye(6, dtype=bool)] == pytest.approx(8 / 30, abs=0.04)
     # both ways of directing hubs: the largest in-degrees are as large as the largest out-degrees
-    assert graphs.sum(axis=1).max(axis=1).mean() == pytest.approx(
-        graphs.sum(axis=2).max(axis=1).mean(), abs=0.1
-    )
+    assert graphs.sum(axis=1).max(axis=1).mean() == pytest.approx(graphs.sum(axis=2).max(axis=1).mean(), abs=0.1)
 
 
 @pytest.mark.parametrize(("low", "high"), [(0.5, 2.0), (2.0, 5.0)])
@@ -228,9 +223,7 @@ def test_mlp_symmetry_and_moments():
     assert f[:, 2].var() == pytest.approx(100 * 1.75 / 4, rel=0.12)
     assert f[:, 3].var() == pytest.approx(100 * 1.75 / 2, rel=0.12)
     assert f.mean(axis=0) == pytest.approx(0, abs=4 * np.sqrt(87.5 / 2000))
-    few = np.array(
-        [simulate.mlp(FORK, E, generator(seed), hidden=1, low=3, high=3)[2, 2] for seed in range(50)]
-    )
+    few = np.array([simulate.mlp(FORK, E, generator(seed), hidden=1, low=3, high=3)[2, 2] for seed in range(50)])
     assert set(few) == {-1.5, 1.5}
 
 
@@ -257,9 +250,7 @@ def test_nodes_have_their_own_random_functions(mechanism):
 
 def test_simulate_composes():
     graph = partial(simulate.erdos_renyi, 6, 2)
-    data = simulate.simulate(
-        graph, simulate.mlp, simulate.laplace, n=40, rng=generator(), names=tuple("abcdef")
-    )
+    data = simulate.simulate(graph, simulate.mlp, simulate.laplace, n=40, rng=generator(), names=tuple("abcdef"))
     assert data.X.shape == (40, 6)
     assert data.names == tuple("abcdef")
     assert data.meta == {"mechanism": "mlp", "noise": "laplace"}
@@ -421,12 +412,8 @@ def test_bytes_do_not_depend_on_the_process_or_its_threads(threads):
         "MKL_NUM_THREADS": threads,
         "OMP_NUM_THREADS": threads,
     }
-    run = subprocess.run(
-        [sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, check=True
-    )
-    assert run.stdout.split() == [
-        digest(simulate.preset(name)) for name in ("dense-er8", "gp-er4", "mlp-er4")
-    ]
+    run = subprocess.run([sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, check=True)
+    assert run.stdout.split() == [digest(simulate.preset(name)) for name in ("dense-er8", "gp-er4", "mlp-er4")]
 
 
 @pytest.mark.parametrize(

@@ -707,7 +707,7 @@ def insertion_descent(order, stats, kind, penalty, offset, sweeps, full, floor, 
     while True:
         # The price of an edge in units of a residual ratio (a share of it for bic-nv). Under equal variances it
         # follows the total, ln((T - gain) / T) = -penalty; the first total, of the variances, only starts it.
-        for repeat in range(4 if kind == BIC_EV and sweep == 0 else 1):
+        for _ in range(4 if kind == BIC_EV and sweep == 0 else 1):
             for i in range(d):
                 if kind == BIC_NV:
                     prices[i] = 1.0 - math.exp(-d * penalty)

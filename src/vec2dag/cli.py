@@ -129,8 +129,11 @@ def _add_discover(commands: Any) -> None:
     model.add_argument("--prune", default="auto", choices=["auto", "linear", "none"], help="default: auto")
     model.add_argument("--prune-threshold", type=float, default=0.3, metavar="T", help="default: 0.3")
     search = p.add_argument_group("search")
-    search.add_argument("--algorithm", default="auto", choices=["auto", "ppo", "a2c", "reinforce"])
+    search.add_argument(
+        "--algorithm", default="auto", choices=["auto", "conditional", "credit", "ppo", "a2c", "reinforce"]
+    )
     search.add_argument("--init", default="auto", choices=["auto", "random"], help="where the policy starts")
+    search.add_argument("--no-refine", action="store_true", help="stop where the policy does")
     search.add_argument("--n-steps", type=int, metavar="N", help="updates of the policy at most")
     search.add_argument("--batch-size", type=int, metavar="N", help="graphs sampled for an update")
     search.add_argument("--learning-rate", type=float, metavar="R")
@@ -197,12 +200,14 @@ def _discover(arguments: argparse.Namespace) -> int:
     check_writable(arguments.output)
     X, names, notes = _load(arguments)
 
-    from .estimator import ALIAS, announce_compilation
+    from .estimator import ALIAS
+    from .progress import announce_compilation
 
     model = ALIAS(
         score=arguments.score,
         algorithm=arguments.algorithm,
         init=arguments.init,
+        refine=not arguments.no_refine,
         n_steps=arguments.n_steps,
         batch_size=arguments.batch_size,
         learning_rate=arguments.learning_rate,
@@ -294,7 +299,9 @@ def _write_run(
         "edges_before_pruning": int(model.adjacency_raw_.sum()),
         "steps": found.n_iter,
         "stopped": found.stopped,
+        "algorithm": found.algorithm,
         "init": found.init,
+        "certified": found.certified,
         "seconds": round(seconds, 3),
         "warnings": notes,
         "versions": {

@@ -147,7 +147,7 @@ class Conditional:
 
     def step(self, rng: np.random.Generator) -> Batch:
         """Sample, take the exact conditional advantages of every coordinate, ascend."""
-        d, B = self.score.d, self.batch_size
+        B = self.batch_size
         seeds = rng.integers(2**64, size=B, dtype=np.uint64)
         draw = self._draw()
         edge_gain, node_gradient, rewards, edges = self._advantages(seeds, draw)

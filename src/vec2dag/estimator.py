@@ -1,8 +1,7 @@
 """The estimator: one class over the pure functions of the package."""
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,13 +11,15 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .graph import as_adjacency, cpdag, dag2vec, is_dag, topological_order
+from .discover import discover
+from .engines import ALGORITHMS
+from .graph import as_adjacency, cpdag, is_dag, topological_order
 from .graphio import to_networkx
-from .moments import Moments
-from .policy import GaussianPolicy
+from .moments import Moments, one_blas_thread
+from .progress import progress_bar
 from .prune import prune_linear
 from .scores import CRITERIA, Criterion, Linear, Score, choose, effective_jobs
-from .search import ALGORITHMS, Progress, SearchResult, policy_gradient
+from .search import Callback, SearchResult
 from .table import check_names, check_values, data_warnings, default_names, frame_labels
 
 __all__ = ["ALIAS", "DataWarning"]
@@ -71,7 +72,9 @@ class ALIAS(BaseEstimator):
         adjacency matrix (d, d) and returns a number.
     regression : {"linear"}, default "linear"
         How nodes are regressed on their parents.
-    algorithm : {"auto", "ppo", "a2c", "reinforce"}, default "auto"
+    algorithm : {"auto", "conditional", "credit", "ppo", "a2c", "reinforce"}, default "auto"
+        ``"auto"`` is the conditional gradient for equal-variance scores, the policy over orders for ``"bic-nv"``
+        (for which the gradient alone stops short), and PPO for callables.
     backend : {"native"}, default "native"
     n_steps, batch_size, learning_rate : optional
         Of the search; None takes the algorithm's own.
@@ -80,8 +83,11 @@ class ALIAS(BaseEstimator):
     bound : float, default 10.0
         Half the width of the cube of vectors.
     init : {"auto", "random"}, adjacency matrix (d, d), or order (d,), default "auto"
-        Where the policy starts; ``"random"`` is the paper's cold start.
+        Where the policy starts; ``"auto"`` is the greedy equal-variance order for ``"bic-ev"`` and ``"ls"`` and
+        random otherwise, ``"random"`` is the paper's cold start. ``search_.init`` says which it was.
     refine : bool, default True
+        Continue with insertion search until no move of a node in the order and no change of an edge improves the
+        score; arbitrary callables are not refined.
     prune : {"auto", "linear", None} or callable, default "auto"
         ``"linear"`` thresholds regression coefficients, a callable maps ``(X, A)`` to an adjacency matrix.
         ``"auto"`` is ``"linear"`` for equal-variance scores and nothing otherwise: ``"bic-nv"`` has already
@@ -205,6 +211,11 @@ class ALIAS(BaseEstimator):
         self
         """
         self._check_parameters()
+        with one_blas_thread(), progress_bar(self.verbose) as callback:
+            self._fit(X, names, callback)
+        return self
+
+    def _fit(self, X: Any, names: Sequence[str] | None, callback: Callback | None) -> None:
         data = self._validate(X, names)
         moments = data if isinstance(data, Moments) else Moments.of(data, self._names)
         if self.standardize:
@@ -212,26 +223,25 @@ class ALIAS(BaseEstimator):
         linear = Linear(moments)
         score = self._make_score(moments, linear)
         rng = _generator(self.random_state)
-        with _progress(self.verbose) as callback:
-            found = policy_gradient(
-                score,
-                d=linear.d,
-                rng=rng,
-                algorithm="ppo" if self.algorithm == "auto" else self.algorithm,
-                n_steps=self.n_steps,
-                batch_size=self.batch_size,
-                learning_rate=self.learning_rate,
-                entropy=self.entropy,
-                bound=self.bound,
-                init=self._start(linear.d),
-                time_budget=self.time_budget,
-                callback=callback,
-            )
+        found = discover(
+            score,
+            d=linear.d,
+            rng=rng,
+            algorithm=self.algorithm,
+            init=self.init,
+            refine=self.refine,
+            n_steps=self.n_steps,
+            batch_size=self.batch_size,
+            learning_rate=self.learning_rate,
+            entropy=self.entropy,
+            bound=self.bound,
+            time_budget=self.time_budget,
+            callback=callback,
+        )
         self.adjacency_raw_ = found.A
         self.score_ = found.score
         self.adjacency_matrix_ = self._pruned(data, linear, score, found.A)
         self._describe(found, linear, score)
-        return self
 
     # The steps of fit, in the order of their use.
 
@@ -304,25 +314,6 @@ class ALIAS(BaseEstimator):
             "callables A -> float"
         )
 
-    def _start(self, d: int) -> GaussianPolicy | None:
-        if isinstance(self.init, str):
-            return None
-        values = np.asarray(self.init)
-        if values.shape == (d, d):
-            start = as_adjacency(values, "init")
-            if not is_dag(start):
-                raise ValueError("init has a directed cycle: it must be a DAG or an order")
-            mu = dag2vec(start)
-        elif values.shape == (d,) and sorted(values.tolist()) == list(range(d)):
-            mu = np.zeros(d * (d + 1) // 2)
-            mu[values.astype(np.int64)] = np.linspace(-1.0, 1.0, d)
-        else:
-            raise ValueError(
-                f"init must be 'auto', 'random', an adjacency matrix {(d, d)}, or an order of {d} columns, "
-                f"got {self.init!r}"
-            )
-        return GaussianPolicy(mu, np.full_like(mu, np.log(0.5)))
-
     def _pruned(self, data: Any, linear: Linear, score: Any, A: NDArray[np.uint8]) -> NDArray[np.uint8]:
         if callable(self.prune):
             pruned = as_adjacency(self.prune(data, A.copy()), "the result of prune")
@@ -372,41 +363,3 @@ def _generator(random_state: Any) -> np.random.Generator:
             f"random_state={random_state!r}: allowed are None, whole numbers of at least 0, and numpy's "
             "Generator and RandomState"
         ) from error
-
-
-@contextmanager
-def _progress(verbose: int) -> Iterator[Callable[[Progress], None] | None]:
-    """A progress bar on a terminal, or nothing."""
-    if not verbose:
-        yield None
-        return
-    from tqdm import tqdm
-
-    with tqdm(disable=None, unit="step", leave=False) as bar:
-
-        def show(progress: Progress) -> None:
-            bar.total = progress.n_steps
-            bar.set_postfix_str(f"score {progress.best_score:.5f}", refresh=False)
-            bar.update(1)
-
-        yield show
-
-
-@contextmanager
-def announce_compilation(write: Callable[[str], None]) -> Iterator[None]:
-    """Say so, once, when a kernel has to be compiled while the context is open."""
-    from numba.core import event
-
-    class Announce(event.Listener):
-        said = False
-
-        def on_start(self, event: Any) -> None:
-            if not self.said:
-                write("compiling the kernels: only the first run on a machine does, and takes some seconds more")
-                self.said = True
-
-        def on_end(self, event: Any) -> None:
-            pass
-
-    with event.install_listener("numba:compile", Announce()):
-        yield

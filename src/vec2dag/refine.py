@@ -6,7 +6,7 @@ place changes order and skeleton together, which single edges and the gradient c
 
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -61,16 +61,25 @@ class LinearOrders:
         assert isinstance(score.regression, Linear)
         self.score, self.stats = score, score.regression.stats
 
+    def select(self, order: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """The graph (d, d) with the parents that are selected for an order as it is."""
+        return self._run(order, 0, False, -np.inf)[0]
+
     def descend(self, order: NDArray[np.int64], floor: float = -np.inf, full: bool = False) -> tuple[Refined, int]:
         """See :class:`Orders`; each sweep costs about ``d^2`` look-ups and the selections that they call for."""
-        score, moved = self.score, order.astype(np.int64)
-        A = np.empty((score.d, score.d), np.uint8)
-        c = score.criterion
-        _, moves = _kernels.insertion_descent(
-            moved, self.stats, c.kind, score.penalty, c.offset, 10 * score.d, full, floor, A
-        )
+        A, moved, moves = self._run(order, 10 * self.score.d, full, floor)
         # Scored anew: the descent itself works to the precision of correlations where that is enough.
-        return Refined(A, float(score(A)), moved), moves
+        return Refined(A, float(self.score(A)), moved), moves
+
+    def _run(
+        self, order: NDArray[np.int64], sweeps: int, full: bool, floor: float
+    ) -> tuple[NDArray[np.uint8], NDArray[np.int64], int]:
+        score, c, moved = self.score, self.score.criterion, order.astype(np.int64)
+        A = np.empty((score.d, score.d), np.uint8)
+        _, moves = _kernels.insertion_descent(
+            moved, self.stats, c.kind, score.penalty, c.offset, sweeps, full, floor, A
+        )
+        return A, moved, moves
 
 
 class LocalOrders:
@@ -145,6 +154,12 @@ class LocalOrders:
 def orders_of(score: Score) -> Orders:
     """The compiled descent for linear scores, the general one otherwise."""
     return LinearOrders(score) if isinstance(score.regression, Linear) else LocalOrders(score)
+
+
+def descend_all(orders: Orders, starts: list[NDArray[np.int64]], n_jobs: int | None) -> list[Refined]:
+    """The local optima of several orders, on threads where the descent is compiled."""
+    jobs = n_jobs if isinstance(orders, LinearOrders) else 1
+    return run_each(lambda k: orders.descend(starts[k])[0], len(starts), jobs)
 
 
 def insertion_search(score: Score, start: ArrayLike) -> Refined:
@@ -233,8 +248,11 @@ def order_search(
     score: Score,
     *,
     rng: np.random.Generator,
+    start: Refined | None = None,
     n_steps: int | None = None,
     batch_size: int | None = None,
+    stall: int = 5,
+    agree: int = 2,
     time_budget: float | None = None,
     callback: Callback | None = None,
 ) -> SearchResult:
@@ -243,16 +261,19 @@ def order_search(
     Potentials are drawn around the best order with a learned standard deviation, every sample descends by
     insertions to its local optimum, and that score is its reward. The mean moves to the best order, the logarithm
     of sigma along the score-function gradient of ranked rewards. A chain starts from random orders and ends after
-    five batches without improvement; the search ends when two chains have ended at the best score.
+    ``stall`` batches without improvement; the search ends when ``agree`` chains have ended at the best score.
 
     Parameters
     ----------
     score : Score
     rng : numpy Generator
+    start : Refined, optional
+        Where the first chain starts.
     n_steps : int, optional
         Batches at most, 150 by default.
     batch_size : int, optional
         Orders drawn for a batch, 8 by default.
+    stall, agree : int, default 5 and 2
     time_budget, callback
         As in :func:`vec2dag.policy_gradient`.
 
@@ -264,26 +285,24 @@ def order_search(
     batch_size = positive_int("batch_size", batch_size, 8)
     d, orders = score.d, orders_of(score)
     record = Record(n_steps, n_steps + 1, time_budget, callback)
-    n_jobs = score.n_jobs if isinstance(orders, LinearOrders) else 1
-    agreed, stopped, chain = 0, "steps", _Chain(d)
-    best = Refined(np.zeros((d, d), np.uint8), float(score(np.zeros((d, d), np.uint8))), np.arange(d))
+    agreed, stopped, chain = 0, "steps", _Chain(d, start)
+    best = start or Refined(np.zeros((d, d), np.uint8), float(score(np.zeros((d, d), np.uint8))), np.arange(d))
     record.offer(best.A, best.score)
     try:
         for _ in range(n_steps):
-            starts = chain.sample(batch_size, rng)
-            batch = [found for found, _ in run_each(lambda k: orders.descend(starts[k]), batch_size, n_jobs)]
+            batch = descend_all(orders, chain.sample(batch_size, rng), score.n_jobs)
             chain.learn(batch)
             assert chain.best is not None
             if chain.best.score > best.score + _kernels.RESOLUTION:
                 best, agreed = chain.best, 0
                 record.offer(best.A, best.score)
-            if chain.stalled >= 5:
+            if chain.stalled >= stall:
                 agreed += chain.best.score >= best.score - _kernels.RESOLUTION
                 chain = _Chain(d)
             rewards = np.array([found.score for found in batch])
             edges = float(np.mean([found.A.sum() for found in batch]))
             reason = record.stop(rewards, float(np.exp(chain.log_sigma)), edges)
-            if reason is not None or agreed >= 2:
+            if reason is not None or agreed >= agree:
                 stopped = reason or "settled"
                 break
     except KeyboardInterrupt:
@@ -291,7 +310,7 @@ def order_search(
         warnings.warn(f"interrupted after {len(record.rows)} batches: returning the best DAG so far", stacklevel=2)
     policy = policy_at(best.A, best.order, float(np.exp(chain.log_sigma)) * 2.0 / d)
     return SearchResult(
-        best.A, best.score, best.A, best.score, policy, record.history(), len(record.rows), stopped, "random"
+        best.A, best.score, best.A, best.score, policy, record.history(), len(record.rows), stopped, "random", "orders"
     )
 
 
@@ -302,15 +321,18 @@ class _Chain:
     d: int
     best: Refined | None = None
     stalled: int = 0
-    log_sigma: float = 0.0
+    log_sigma: float = field(init=False)
     tried: Any = ()
     SPREAD = 0.7  # standard deviation of log sigma within a batch
     RATE = 0.5
 
+    def __post_init__(self) -> None:
+        # A given start is close to the goal; from random orders a fifth of the length is the best first step.
+        self.log_sigma = 0.0 if self.best is not None else float(np.log(max(0.2 * self.d, 1.0)))
+
     def sample(self, size: int, rng: np.random.Generator) -> list[NDArray[np.int64]]:
         """Orders to descend from: random ones at first, then potentials drawn around the best order."""
         if self.best is None:
-            self.log_sigma = float(np.log(max(0.2 * self.d, 1.0)))
             return [rng.permutation(self.d) for _ in range(size)]
         mu = np.empty(self.d)
         mu[self.best.order] = np.arange(self.d)

@@ -57,13 +57,17 @@ class SearchResult:
     policy : GaussianPolicy
         As it was at the end.
     history : dict of arrays
-        One entry a step: ``mean_reward``, ``max_reward``, ``best_score``, ``sigma`` (mean), ``edges`` (mean), ``seconds``.
+        One entry a step: ``mean_reward``, ``max_reward``, ``best_score``, ``sigma`` and ``edges`` (means), ``seconds``.
     n_iter : int
         Steps made.
     stopped : str
         ``"steps"``, ``"settled"``, ``"time"``, ``"callback"`` or ``"interrupted"``.
     init : str
-        Where the policy started.
+        Where the policy started: ``"random"``, ``"equal-variance order"`` or ``"given"``.
+    algorithm : str
+        What searched; ``"orders"`` is the policy over orders.
+    certified : bool
+        Whether no insertion of a node and no change of an edge improves the score.
     """
 
     A: NDArray[np.uint8]
@@ -75,6 +79,8 @@ class SearchResult:
     n_iter: int
     stopped: str
     init: str
+    algorithm: str
+    certified: bool = False
 
 
 @dataclass
@@ -206,7 +212,9 @@ def policy_gradient(
     assert record.A is not None
     name = "random" if init is None else "given"
     history = record.history()
-    return SearchResult(record.A, record.score, mode, mode_score, policy, history, len(record.rows), stopped, name)
+    return SearchResult(
+        record.A, record.score, mode, mode_score, policy, history, len(record.rows), stopped, name, algorithm
+    )
 
 
 def start_policy(

@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import cholesky
 from scipy.spatial.distance import cdist
 from scipy.special import expit
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+from threadpoolctl import threadpool_limits
 
 from .graph import as_adjacency, topological_order
 

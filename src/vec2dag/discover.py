@@ -1,0 +1,165 @@
+"""From a score to a DAG: choose the algorithm and the start, search, refine."""
+
+import time
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .engines import ALGORITHMS, GraphScore
+from .graph import as_adjacency, is_dag, topological_order
+from .policy import GaussianPolicy
+from .refine import (
+    LinearOrders,
+    Refined,
+    descend_all,
+    equal_variance_order,
+    insertion_search,
+    order_search,
+    orders_of,
+    policy_at,
+)
+from .scores import Linear, Score, choose
+from .search import Callback, SearchResult, policy_gradient
+
+__all__ = ["discover"]
+
+# Up to SMALL nodes restarts go on until independent chains agree, which costs milliseconds; beyond MANY there are
+# none, as a descent takes seconds.
+SMALL, MANY = 20, 300
+# Steps without improvement after which a policy that started at a good order has settled.
+WARM_PATIENCE = 20
+
+
+def discover(
+    score: GraphScore,
+    *,
+    rng: np.random.Generator,
+    d: int | None = None,
+    algorithm: str = "auto",
+    init: str | ArrayLike = "auto",
+    refine: bool = True,
+    n_steps: int | None = None,
+    batch_size: int | None = None,
+    learning_rate: float | None = None,
+    entropy: float = 0.0,
+    bound: float = 10.0,
+    time_budget: float | None = None,
+    callback: Callback | None = None,
+) -> SearchResult:
+    """Find the DAG with the highest score.
+
+    Parameters
+    ----------
+    score : Score or callable
+        A :class:`Score`, or any function of one adjacency matrix (d, d) that returns a number.
+    rng : numpy Generator
+    d : int, optional
+        Number of nodes; needed unless ``score`` has an attribute ``d``.
+    algorithm : {"auto", "conditional", "credit", "ppo", "a2c", "reinforce"}, default "auto"
+        ``"auto"`` is the conditional gradient for equal-variance scores with linear regression (``bic-ev``,
+        ``ls``), the policy over orders (:func:`vec2dag.refine.order_search`) for other scores with local parts
+        when ``refine`` is on, and PPO for arbitrary callables.
+    init : {"auto", "random"}, adjacency matrix (d, d), or order (d,), default "auto"
+        ``"auto"`` is the greedy equal-variance order for equal-variance linear scores, random otherwise.
+    refine : bool, default True
+        Continue with insertion search to a certified local optimum; arbitrary callables are not refined.
+    n_steps, batch_size, learning_rate, entropy, bound, time_budget, callback
+        As in :func:`policy_gradient`.
+
+    Returns
+    -------
+    SearchResult
+    """
+    d = d if d is not None else getattr(score, "d", None)
+    if d is None:
+        raise ValueError("d is needed: the score has no attribute d")
+    choose("algorithm", algorithm, {"auto": None, **dict.fromkeys(ALGORITHMS)})
+    local = score if isinstance(score, Score) else None
+    greedy = local is not None and isinstance(local.regression, Linear) and local.criterion.name in ("bic-ev", "ls")
+    policy, name = _start(score, d, init, greedy)
+    deadline = None if time_budget is None else time.perf_counter() + time_budget
+    options: dict[str, Any] = {"n_steps": n_steps, "batch_size": batch_size, "callback": callback}
+    if algorithm == "auto" and local is not None and refine and not greedy and policy is None:
+        found = order_search(local, rng=rng, time_budget=time_budget, **options)
+    else:
+        if algorithm == "auto":
+            algorithm = "ppo" if local is None else "conditional"
+        warm = name == "equal-variance order" and algorithm == "conditional"
+        found = policy_gradient(
+            score,
+            d=d,
+            rng=rng,
+            algorithm=algorithm,
+            learning_rate=learning_rate,
+            entropy=entropy,
+            bound=bound,
+            init=policy,
+            patience=WARM_PATIENCE if warm else None,
+            time_budget=time_budget,
+            **options,
+        )
+    found = replace(found, init=name)
+    if refine and local is not None and found.stopped != "interrupted":
+        found = _refine(local, found, rng, deadline)
+    return found
+
+
+def _start(score: Any, d: int, init: str | ArrayLike, greedy: bool) -> tuple[GaussianPolicy | None, str]:
+    """The policy to start from (None is the algorithm's own cold start), and what it is called."""
+    if isinstance(init, str):
+        choose("init", init, {"auto": None, "random": None})
+        if init == "random" or not greedy:
+            return None, "random"
+        order = equal_variance_order(score)
+        A = LinearOrders(score).select(order)
+        return policy_at(A, order, sigma=2.0 / d), "equal-variance order"
+    values = np.asarray(init)
+    if values.shape == (d, d):
+        A = as_adjacency(values, "init")
+        if not is_dag(A):
+            raise ValueError("init has a directed cycle: it must be a DAG or an order")
+        return policy_at(A, topological_order(A), sigma=2.0 / d), "given"
+    if values.shape == (d,) and sorted(values.tolist()) == list(range(d)):
+        policy = policy_at(np.zeros((d, d), np.uint8), values.astype(np.int64), sigma=2.0 / d)
+        policy.mu[d:] = 0.0  # an order says nothing about edges
+        return policy, "given"
+    raise ValueError(
+        f"init must be 'auto', 'random', an adjacency matrix {(d, d)}, or an order of {d} columns, got {init!r}"
+    )
+
+
+def _refine(score: Score, found: SearchResult, rng: np.random.Generator, deadline: float | None) -> SearchResult:
+    """Descend from what the search found and from orders around it, then certify."""
+
+    def left() -> float:
+        return np.inf if deadline is None else deadline - time.perf_counter()
+
+    best = Refined(found.A, found.score, topological_order(found.A))
+    stopped, certified = found.stopped, False
+    try:
+        if found.algorithm != "orders":
+            orders, mean = orders_of(score), np.argsort(found.policy.mu[: score.d], kind="stable")
+            best = max([best, *descend_all(orders, [best.order, mean], score.n_jobs)], key=lambda r: r.score)
+            if isinstance(orders, LinearOrders) and score.d <= MANY and left() > 0:
+                small = score.d <= SMALL
+                restarts = order_search(
+                    score,
+                    rng=rng,
+                    start=best,
+                    stall=5 if small else 2,
+                    agree=2 if small else 1,
+                    time_budget=None if deadline is None else left(),
+                )
+                best = Refined(restarts.A, restarts.score, topological_order(restarts.A))
+        if left() > 0:
+            best = insertion_search(score, best.A)
+            certified = best.certified
+        else:
+            stopped = "time"
+    except KeyboardInterrupt:
+        stopped = "interrupted"
+        warnings.warn("interrupted while refining: returning the best DAG so far", stacklevel=3)
+    return replace(found, A=best.A, score=best.score, stopped=stopped, certified=certified)
