@@ -1,0 +1,173 @@
+"""The engines: conditional rewards against brute force, every gradient against the enumerated one."""
+
+import numpy as np
+import pytest
+from oracles import all_dags, expected_reward
+
+from vec2dag import Score, vec2dag
+from vec2dag.engines import LinearConditional, LocalConditional, NodeCredit, toggle_table
+from vec2dag.policy import GaussianPolicy
+
+CRITERIA = ["bic-ev", "bic-nv", "ls"]
+
+
+class OnStatistics:
+    def __init__(self, linear):
+        self.n, self.d, self.names, self.linear = linear.n, linear.d, linear.names, linear
+
+    def residual(self, node, parents):
+        return self.linear.residual(node, parents)
+
+
+def make(criterion, d, rng, reference=False):
+    X = rng.standard_normal((80, d)) @ (np.eye(d) + np.triu(rng.normal(size=(d, d)), 1)) + 0.3
+    score = Score(X, "linear", criterion, reference=reference)
+    policy = GaussianPolicy(0.7 * rng.normal(size=d * (d + 1) // 2), 0.3 * rng.normal(size=d * (d + 1) // 2))
+    return score, policy
+
+
+def general(score):
+    return Score(None, OnStatistics(score.regression), score.criterion)
+
+
+def orient(p, skeleton):
+    return (skeleton.astype(bool) & (p[:, None] < p[None, :])).astype(np.uint8)
+
+
+def brute_force(score, policy, p, A):
+    """``R_on - R_off`` of every pair and the conditional node gradients of one graph, by rescoring everything."""
+    d = len(A)
+    skeleton = A | A.T
+    edge, node = np.zeros((d, d)), np.zeros((2, d))
+    for i in range(d):
+        for j in range(i + 1, d):
+            value = []
+            for state in (1, 0):
+                changed = skeleton.copy()
+                changed[i, j] = changed[j, i] = state
+                value.append(float(score(orient(p, changed))))
+            edge[i, j] = value[0] - value[1]
+        near = sorted(np.flatnonzero(skeleton[i]), key=lambda j: p[j])
+        cuts = np.concatenate([[-100.0], p[near], [100.0]])
+        places = np.repeat(p[None], len(near) + 1, axis=0)
+        places[:, i] = (cuts[1:] + cuts[:-1]) / 2
+        rewards = np.array([float(score(orient(place, skeleton))) for place in places])
+        x = (p[near] - policy.mu[i]) / policy.sigma[i]
+        step = np.diff(rewards) * np.exp(-x * x / 2) / np.sqrt(2 * np.pi)
+        node[:, i] = step.sum() / policy.sigma[i], step @ x
+    return edge, node
+
+
+@pytest.mark.parametrize("reference", [False, True])
+@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize("engine", [LinearConditional, LocalConditional])
+def test_conditional_rewards_equal_brute_force(engine, criterion, reference, rng):
+    score, policy = make(criterion, 5, rng, reference)
+    used = score if engine is LinearConditional else general(score)
+    conditional = engine(used, policy, 0.1, 1, 10.0, 0.0)
+    draw = conditional._draw()
+    for seed in range(12):
+        seeds = np.array([seed], np.uint64)
+        edge, node, rewards, edges = conditional._advantages(seeds, draw)
+        p, A = conditional._graph(seeds[0], draw)
+        expected_edge, expected_node = brute_force(score, policy, p, A)
+        assert np.triu(edge, 1) == pytest.approx(expected_edge, abs=1e-10)
+        assert node == pytest.approx(expected_node, abs=1e-10)
+        assert rewards[0] == pytest.approx(float(score(A)), abs=1e-12)
+        assert edges[0] == A.sum()
+
+
+@pytest.mark.parametrize("engine", [LinearConditional, LocalConditional, NodeCredit])
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_gradients_are_unbiased(engine, criterion, rng):
+    """For d = 3 the mean over many samples is the gradient of the exactly enumerated expected reward."""
+    if engine is NodeCredit and criterion == "bic-ev":
+        pytest.skip("per-node credit is for sums over nodes")
+    score, policy = make(criterion, 3, rng)
+    values = {A.tobytes(): float(score(A)) for A in all_dags(3)}
+    exact = np.empty((2, 6))
+    for row in range(2):
+        for k in range(6):
+            j = []
+            for h in (1e-3, -1e-3):
+                parts = [policy.mu.copy(), policy.log_sigma.copy()]
+                parts[row][k] += h
+                j.append(expected_reward(3, parts[0], np.exp(parts[1]), lambda A: values[A.tobytes()]))
+            exact[row, k] = (j[0] - j[1]) / 2e-3
+
+    class Plain:
+        def step(self, gradient):
+            self.gradient = gradient.copy()
+            return np.zeros_like(gradient)
+
+    repeats, batch = (150, 8) if engine is LocalConditional else (3000, 16)
+    used = engine(score if engine is not LocalConditional else general(score), policy, 0.1, batch, 10.0, 0.0)
+    used.optimiser = Plain()
+    seen = []
+    for _ in range(repeats):
+        used.step(rng)
+        seen.append(used.optimiser.gradient)
+    error = np.std(seen, axis=0) / np.sqrt(repeats)
+    assert np.all(np.abs(np.mean(seen, axis=0) - exact) < 4.5 * error + 1e-5)
+
+
+def test_conditional_gradient_has_a_fraction_of_the_variance(rng):
+    """Against per-node credit on the same policy: the point of conditioning."""
+    score, policy = make("bic-nv", 4, rng)
+
+    class Plain:
+        def step(self, gradient):
+            self.gradient = gradient.copy()
+            return np.zeros_like(gradient)
+
+    variance = []
+    for kind in (LinearConditional, NodeCredit):
+        engine = kind(score, policy, 0.1, 16, 10.0, 0.0)
+        engine.optimiser = Plain()
+        seen = []
+        for _ in range(400):
+            engine.step(rng)
+            seen.append(engine.optimiser.gradient)
+        variance.append(np.var(seen, axis=0).mean())
+    assert variance[0] < 0.2 * variance[1]
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_toggle_tables_agree(criterion, rng):
+    score, _ = make(criterion, 6, rng)
+    for A in vec2dag(rng.standard_normal((5, 21))):
+        fast, slow = toggle_table(score, A), toggle_table(general(score), A)
+        assert fast[0] == pytest.approx(slow[0], abs=1e-12)
+        assert fast[1] == pytest.approx(slow[1], abs=1e-10)
+
+
+def test_sampled_graphs_have_the_policy_s_probabilities(rng):
+    score, policy = make("ls", 4, rng)
+    engine = LinearConditional(score, policy, 0.1, 1, 10.0, 0.0)
+    draw = engine._draw()
+    graphs = np.array([engine._graph(s, draw)[1] for s in rng.integers(2**64, size=20_000, dtype=np.uint64)])
+    expected = vec2dag(policy.sample(20_000, rng))
+    assert graphs.mean(axis=0) == pytest.approx(expected.mean(axis=0), abs=0.02)
+
+
+def test_conditional_does_not_depend_on_threads(rng):
+    X = rng.standard_normal((100, 12))
+    steps = []
+    for jobs in (1, 2, 5):
+        policy = GaussianPolicy.sparse(12, np.random.default_rng(1))
+        engine = LinearConditional(Score(X, n_jobs=jobs), policy, 0.1, 8, 10.0, 0.0)
+        engine.step(np.random.default_rng(2))
+        steps.append(policy.mu)
+    assert all(np.array_equal(step, steps[0]) for step in steps)
+
+
+def test_sparse_start_has_few_parents(rng):
+    for d in (10, 100, 400):
+        mean = GaussianPolicy.sparse(d, rng).sample(5, rng)[:, d:]
+        assert (mean > 0).mean() * (d - 1) / 2 < 5
+
+
+def test_credit_refuses_scores_that_are_not_sums(rng):
+    score, policy = make("bic-ev", 3, rng)
+    with pytest.raises(ValueError, match="sum over nodes"):
+        NodeCredit(score, policy, 0.1, 8, 10.0, 0.0)

@@ -1,0 +1,274 @@
+"""Search over orders: certificates, exact optima, precision."""
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+from oracles import acyclic, all_dags, markov_equivalent
+
+from vec2dag import Score, exact_search, insertion_search, is_dag, metrics, simulate
+from vec2dag.refine import LinearOrders, LocalOrders, equal_variance_order, order_search
+from vec2dag.scores import Linear
+
+CRITERIA = ["bic-ev", "bic-nv", "ls"]
+
+
+class OnStatistics:
+    """A regression that is linear without being :class:`Linear`: takes the general code paths."""
+
+    def __init__(self, linear):
+        self.n, self.d, self.names, self.linear = linear.n, linear.d, linear.names, linear
+
+    def residual(self, node, parents):
+        return self.linear.residual(node, parents)
+
+
+def problem(d, k, n, seed, criterion):
+    data = simulate.linear_gaussian(d=d, k=k, n=n, rng=np.random.default_rng(seed))
+    scales = np.random.default_rng(seed + 1).uniform(0.5, 2.0, d) if criterion == "bic-nv" else 1.0
+    return Score(data.X * scales, "linear", criterion), data.A
+
+
+def select_slowly(score, node, allowed, price):
+    """Grow and shrink, straight from the definition."""
+    link = lambda parents: float(score.link(score.local(node, sorted(parents))))  # noqa: E731
+    parents = set()
+    while allowed - parents:
+        best = min(sorted(allowed - parents), key=lambda j: link(parents | {j}))
+        if link(parents | {best}) + price >= link(parents):
+            break
+        parents |= {best}
+    while parents:
+        worst = min(sorted(parents), key=lambda j: link(parents - {j}))
+        if link(parents - {worst}) - price >= link(parents):
+            break
+        parents -= {worst}
+    return parents
+
+
+def edge_neighbours(A):
+    """Every DAG that differs by one added, removed or reversed edge."""
+    d = len(A)
+    for i in range(d):
+        for j in range(d):
+            if i == j:
+                continue
+            B = A.copy()
+            B[i, j] ^= 1
+            if not (B[i, j] and B[j, i]):
+                yield B
+            if A[i, j]:
+                C = A.copy()
+                C[i, j], C[j, i] = 0, 1
+                yield C
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize("seed", range(6))
+def test_certificate_is_true(criterion, seed):
+    """No insertion (with parents selected anew) and no single edge improves what insertion_search returns."""
+    score, _ = problem(7, 2, 200, seed, criterion)
+    found = insertion_search(score, np.random.default_rng(seed).permutation(7))
+    assert found.certified
+    assert found.score == pytest.approx(float(score(found.A)), abs=1e-12)
+    assert all(float(score(B)) <= found.score + 1e-8 for B in edge_neighbours(found.A) if acyclic(B))
+    price = score.penalty * 7
+    if criterion == "bic-ev":
+        price = float(score.residuals(found.A).sum()) * (1 - np.exp(-score.penalty))
+    for node in range(7):
+        rest = [other for other in found.order.tolist() if other != node]
+        for q in range(7):
+            order = [*rest[:q], node, *rest[q:]]
+            A = np.zeros((7, 7), np.uint8)
+            for t, child in enumerate(order):
+                A[sorted(select_slowly(score, child, set(order[:t]), price)), child] = 1
+            assert float(score(A)) <= found.score + 1e-8
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_selection_equals_the_definition(criterion):
+    score, _ = problem(8, 3, 300, 1, criterion)
+    order = np.random.default_rng(0).permutation(8)
+    A = LinearOrders(score).select(order)
+    price = score.penalty * 8
+    if criterion == "bic-ev":
+        price = float(score.residuals(A).sum()) * (1 - np.exp(-score.penalty))
+    for t, node in enumerate(order.tolist()):
+        assert set(np.flatnonzero(A[:, node]).tolist()) == select_slowly(score, node, set(order[:t].tolist()), price)
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize("seed", range(3))
+def test_general_search_is_certified_too(criterion, seed):
+    score, _ = problem(6, 2, 500, seed, criterion)
+    general = Score(None, OnStatistics(score.regression), criterion)
+    found = insertion_search(general, np.random.default_rng(seed).permutation(6))
+    assert found.certified
+    assert found.score == pytest.approx(float(score(found.A)), abs=1e-10)
+    assert all(float(score(B)) <= found.score + 1e-8 for B in edge_neighbours(found.A) if acyclic(B))
+    # Neither descent can improve on where the other ended.
+    fast = insertion_search(score, found.order)
+    assert insertion_search(general, fast.order).score == pytest.approx(fast.score, abs=1e-8)
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize("seed", range(8))
+def test_giving_up_early_misses_nothing(criterion, seed):
+    """Where a descent that gives up hopeless directions ends, one that tries every place finds no move."""
+    score, _ = problem(15, 2, 300, seed, criterion)
+    orders = LinearOrders(score)
+    early, _ = orders.descend(np.random.default_rng(seed).permutation(15))
+    _, moves = orders.descend(early.order, floor=early.score, full=True)
+    assert moves == 0
+
+
+def test_start_may_be_a_dag_and_is_never_made_worse():
+    score, truth = problem(10, 2, 1000, 0, "bic-nv")
+    before = truth.copy()
+    found = insertion_search(score, truth)
+    assert found.score >= float(score(truth))
+    assert np.array_equal(truth, before)
+    assert is_dag(found.A)
+    position = np.argsort(found.order)
+    assert all(position[i] < position[j] for i, j in np.argwhere(found.A))
+
+
+def test_bad_starts_are_named():
+    score, _ = problem(4, 1, 50, 0, "ls")
+    with pytest.raises(ValueError, match="an order of 0..3"):
+        insertion_search(score, [0, 1, 2, 2])
+    with pytest.raises(ValueError, match="cycle"):
+        insertion_search(score, [[0, 1, 0, 0], [1, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]])
+
+
+@pytest.mark.parametrize("criterion", ["bic-nv", "ls"])
+@pytest.mark.parametrize("d", [1, 2, 3, 4])
+def test_exact_search_equals_enumeration(criterion, d):
+    rng = np.random.default_rng(d)
+    X = rng.standard_normal((60, d)) @ (np.eye(d) + np.triu(rng.normal(size=(d, d)), 1))
+    score = Score(X, "linear", criterion)
+    found = exact_search(score)
+    assert found.score == pytest.approx(float(score(all_dags(d)).max()), abs=1e-12)
+    assert float(score(found.A)) == pytest.approx(found.score, abs=1e-12)
+    position = np.argsort(found.order)
+    assert all(position[i] < position[j] for i, j in np.argwhere(found.A))
+
+
+def test_exact_search_refuses_what_it_cannot_do():
+    with pytest.raises(ValueError, match="sum over nodes"):
+        exact_search(problem(3, 1, 50, 0, "bic-ev")[0])
+    with pytest.raises(ValueError, match="at most max_nodes=12 nodes, got 13"):
+        exact_search(problem(13, 1, 50, 0, "bic-nv")[0])
+
+
+@pytest.mark.parametrize("criterion", ["bic-nv", "ls"])
+def test_order_search_reaches_the_exact_optimum(criterion):
+    reached = []
+    for seed in range(10):
+        score, _ = problem(8, 1 + seed % 3, 200, seed, criterion)
+        found = order_search(score, rng=np.random.default_rng(0))
+        refined = insertion_search(score, found.A)
+        reached.append(refined.score >= exact_search(score).score - 1e-9)
+    assert sum(reached) >= 9
+
+
+def test_order_search_does_not_depend_on_threads():
+    X = simulate.linear_gaussian(d=12, k=3, n=200, rng=np.random.default_rng(0)).X
+    runs = [order_search(Score(X, n_jobs=jobs), rng=np.random.default_rng(5), n_steps=4) for jobs in (1, 2, 3)]
+    assert all(np.array_equal(run.A, runs[0].A) for run in runs)
+    assert all(np.array_equal(run.history["mean_reward"], runs[0].history["mean_reward"]) for run in runs)
+
+
+def test_order_search_can_be_stopped():
+    score, _ = problem(8, 2, 200, 0, "bic-nv")
+    rng = np.random.default_rng(0)
+    assert order_search(score, rng=rng, time_budget=1e-9).stopped == "time"
+    assert order_search(score, rng=rng, callback=lambda progress: progress.step == 2).n_iter == 2
+
+    def interrupt(progress):
+        raise KeyboardInterrupt
+
+    with pytest.warns(UserWarning, match="interrupted after 1 batches"):
+        found = order_search(score, rng=rng, callback=interrupt)
+    assert found.score == pytest.approx(float(score(found.A)))
+
+
+def test_equal_variance_order_by_definition():
+    score, truth = problem(8, 2, 500, 0, "bic-ev")
+    taken = []
+    for _ in range(8):
+        left = [j for j in range(8) if j not in taken]
+        taken.append(min(left, key=lambda j: score.local(j, taken)))
+    assert equal_variance_order(score).tolist() == taken
+    with pytest.raises(ValueError, match="linear"):
+        equal_variance_order(Score(None, OnStatistics(score.regression), "ls"))
+
+
+def test_equal_variance_order_is_causal_on_large_samples():
+    score, truth = problem(12, 2, 20_000, 3, "bic-ev")
+    assert metrics.order_divergence(equal_variance_order(score), truth) == 0
+
+
+def exact_score(X, A):
+    """BIC-NV by QR of the data in extended precision."""
+    n, d = X.shape
+    Z = X.astype(np.longdouble)
+    Z = Z - Z.mean(axis=0)
+    total = np.longdouble(0)
+    for j in range(d):
+        basis = []
+        for u in [*np.flatnonzero(A[:, j]).tolist(), j]:
+            v = Z[:, u].copy()
+            for _ in range(2):
+                for q in basis:
+                    v -= (q @ v) * q
+            norm = v @ v
+            if u == j:
+                total += np.log(norm / n)
+            else:
+                basis.append(v / np.sqrt(norm))
+    return float(-(n * total + A.sum() * np.log(n)) / (n * d))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_gain_is_invented_on_ill_conditioned_data(shared_linear, seed):
+    """Standardised dense sets: residual variances of 1e-8 of the variance, condition number 1e9."""
+    X, truth = shared_linear("er8_d30", seed)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    score = Score(X)
+    assert float(score(truth)) == pytest.approx(exact_score(X, truth), abs=1e-9)
+    found = insertion_search(score, np.random.default_rng(seed).permutation(30))
+    assert found.score == pytest.approx(exact_score(X, found.A), abs=1e-8)
+
+
+def test_linearly_dependent_columns_end():
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((100, 4))
+    X = np.column_stack([x, x[:, 0], x[:, 1] + x[:, 2]])
+    for criterion in CRITERIA:
+        found = insertion_search(Score(X, "linear", criterion), np.arange(6))
+        assert np.isfinite(found.score)
+        assert is_dag(found.A)
+
+
+def test_more_columns_than_rows_end():
+    score = Score(np.random.default_rng(0).standard_normal((10, 15)))
+    assert np.isfinite(insertion_search(score, np.arange(15)).score)
+
+
+def test_members_of_a_class_score_alike_after_refining():
+    """Two starts that end in one Markov equivalence class have the same bic-nv."""
+    score, _ = problem(6, 2, 2000, 4, "bic-nv")
+    ends = [insertion_search(score, np.array(p)) for p in list(permutations(range(6)))[::90]]
+    for a in ends:
+        for b in ends:
+            if markov_equivalent(a.A, b.A):
+                assert a.score == pytest.approx(b.score, abs=1e-10)
+
+
+def test_linear_statistics_are_not_modified():
+    score, _ = problem(6, 2, 100, 0, "bic-nv")
+    assert isinstance(score.regression, Linear)
+    before = [part.copy() for part in score.regression.stats]
+    insertion_search(score, np.arange(6))
+    assert all(np.array_equal(a, b) for a, b in zip(before, score.regression.stats, strict=True))
