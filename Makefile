@@ -3,14 +3,15 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 .DELETE_ON_ERROR:
-.PHONY: demo test test-all check bench clean help
+.PHONY: demo test test-all check bench peers clean help
 
 help:
 	@echo "make demo      discover the graph of the Sachs protein data, written to demo-out/"
 	@echo "make test      the test suite"
 	@echo "make test-all  the test suite with every optional dependency"
 	@echo "make check     ruff and mypy"
-	@echo "make bench     the benchmarks (minutes)"
+	@echo "make bench     the benchmarks (minutes; with the peers of make peers, hours)"
+	@echo "make peers     other packages to compare with in the benchmarks, in .venv-peers"
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -43,6 +44,19 @@ check: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.throughput
+	$(BIN)/python -m benchmarks.engine
+
+# An environment of their own: their requirements must not decide ours.
+PEERS := .venv-peers
+peers: $(PEERS)/.ready
+
+# torch first and pinned: left to dagma, the newest one arrives with gigabytes for graphics cards.
+$(PEERS)/.ready:
+	$(PYTHON) -m venv $(PEERS)
+	@echo '*' > $(PEERS)/.gitignore
+	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
+	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check causal-learn==0.1.4.8 dagma==1.1.1
+	@touch $@
 
 clean:
 	rm -rf $(VENV) demo-out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

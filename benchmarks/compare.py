@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .tables import ROOT
+from .tables import ROOT, say
 
 PEERS_PYTHON = ROOT / ".venv-peers" / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
@@ -34,7 +34,7 @@ class Peers:
     limit : float
         Seconds that one run may take, start of the process included.
     wanted : bool
-        False runs nothing.
+        Whether they are to be run at all.
     """
 
     python: Path
@@ -43,13 +43,16 @@ class Peers:
 
     def run(self, method: str, X: ArrayLike) -> PeerRun:
         """One method on one table; problems are reported and not raised."""
-        if not self.wanted:
-            return PeerRun(problem="not run")
+        found = self._run(method, np.asarray(X, dtype=np.float64))
+        say(f"  {method}: {found.problem or f'{found.seconds:.3g} s'}")
+        return found
+
+    def _run(self, method: str, X: NDArray[np.float64]) -> PeerRun:
         if not self.python.exists():
             return PeerRun(problem="not installed (make peers)")
         with tempfile.TemporaryDirectory() as folder:
             source, target = Path(folder, "in.npz"), Path(folder, "out.npz")
-            np.savez(source, X=np.asarray(X, dtype=np.float64))
+            np.savez(source, X=X)
             # -I: nothing of this environment may reach the other one.
             command = [str(self.python), "-I", str(Path(__file__).with_name("peers.py")), method, source, target]
             try:

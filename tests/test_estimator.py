@@ -17,7 +17,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from vec2dag import ALIAS, DataWarning, Moments, Score, bic_nv, cpdag, is_dag, least_squares, metrics
+from vec2dag import ALIAS, DataWarning, Moments, Score, bic_nv, cpdag, is_dag, least_squares, metrics, simulate
 from vec2dag.prune import prune_linear
 
 # a -> c <- b, c -> d: the only member of its Markov equivalence class
@@ -540,3 +540,22 @@ def test_clone_and_pickle(X):
     fresh = clone(model)
     assert not hasattr(fresh, "adjacency_matrix_")
     np.testing.assert_array_equal(fresh.fit(X).adjacency_matrix_, model.adjacency_matrix_)
+
+
+def test_equal_variance_scores_warn_when_variances_sort_the_graph(rng):
+    data = simulate.linear_gaussian(d=8, k=2, n=500, rng=rng)
+    with pytest.warns(DataWarning, match="reads the scale of the columns"):
+        raw = ALIAS(score="bic-ev", random_state=0).fit(data.X)
+    assert raw.diagnostics_["varsortability"] == pytest.approx(metrics.varsortability(data.X, raw.adjacency_matrix_))
+    assert raw.diagnostics_["r2_sortability"] == pytest.approx(metrics.r2_sortability(data.X, raw.adjacency_matrix_))
+    assert raw.diagnostics_["varsortability"] > 0.9
+
+
+def test_unit_free_scores_do_not_warn_about_scale(rng):
+    data = simulate.linear_gaussian(d=8, k=2, n=500, rng=rng)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DataWarning)
+        model = ALIAS(random_state=0).fit(data.X)
+        assert 0 <= model.diagnostics_["varsortability"] <= 1
+        empty = ALIAS(random_state=0).fit(rng.standard_normal((500, 3)))
+    assert np.isnan(empty.diagnostics_["varsortability"])

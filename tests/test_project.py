@@ -31,14 +31,14 @@ LAYERS = (
     {"_kernels"},
     {"graph"},
     {"scores", "metrics", "prune", "simulate", "datasets", "knowledge"},
-    {"policy", "search", "refine"},
-    {"sb3", "estimator", "bootstrap"},
+    {"policy", "engines", "search", "refine", "discover"},
+    {"sb3", "estimator", "bootstrap", "progress"},
     {"plot", "report", "cli"},
 )
 # Tables and files: these import only each other.
 HELPERS = {"table", "moments", "io", "dot", "graphio"}
 # The search sees scores and graphs, never data.
-BLIND = {"_kernels", "graph", "policy", "search", "refine"}
+BLIND = {"_kernels", "graph", "policy", "engines", "search", "refine", "discover"}
 
 CORE = {"numpy", "scipy", "scikit-learn", "numba", "networkx", "joblib", "tqdm"}
 # threadpoolctl is a dependency of scikit-learn.

@@ -77,6 +77,8 @@ def discover(
     if d is None:
         raise ValueError("d is needed: the score has no attribute d")
     choose("algorithm", algorithm, {"auto": None, **dict.fromkeys(ALGORITHMS)})
+    if learning_rate is not None and not learning_rate > 0:
+        raise ValueError(f"learning_rate must be positive, got {learning_rate!r}")
     local = score if isinstance(score, Score) else None
     greedy = local is not None and isinstance(local.regression, Linear) and local.criterion.name in ("bic-ev", "ls")
     policy, name = _start(score, d, init, greedy)

@@ -15,6 +15,7 @@ from .discover import discover
 from .engines import ALGORITHMS
 from .graph import as_adjacency, cpdag, is_dag, topological_order
 from .graphio import to_networkx
+from .metrics import r2_scores, sortability
 from .moments import Moments, one_blas_thread
 from .progress import progress_bar
 from .prune import prune_linear
@@ -23,6 +24,10 @@ from .search import Callback, SearchResult
 from .table import check_names, check_values, data_warnings, default_names, frame_labels
 
 __all__ = ["ALIAS", "DataWarning"]
+
+# Scores that read the variances of the columns, and the share of causal pairs sorted by variance that is suspicious.
+EQUAL_VARIANCE = ("bic-ev", "ls")
+SORTABLE = 0.9
 
 
 class DataWarning(UserWarning):
@@ -121,6 +126,9 @@ class ALIAS(BaseEstimator):
         With the names of the columns, edge strengths, and whether the direction is determined.
     score_ : float
         Of ``adjacency_raw_``, divided by n d.
+    diagnostics_ : dict
+        ``varsortability`` and ``r2_sortability``: the shares of causal pairs of the estimated graph that variances,
+        or R2, alone would order the same way (nan without edges). Near 1 under an equal-variance score, fit warns.
     history_ : dict of arrays
         One entry a step of the search.
     search_ : SearchResult
@@ -242,6 +250,7 @@ class ALIAS(BaseEstimator):
         self.score_ = found.score
         self.adjacency_matrix_ = self._pruned(data, linear, score, found.A)
         self._describe(found, linear, score)
+        self._diagnose(moments, score)
 
     # The steps of fit, in the order of their use.
 
@@ -321,7 +330,7 @@ class ALIAS(BaseEstimator):
                 problem = "a directed cycle" if pruned.shape == A.shape else f"shape {pruned.shape}"
                 raise ValueError(f"prune must return a DAG of shape {A.shape}; the result has {problem}")
             return pruned
-        equal_variances = isinstance(score, Score) and score.criterion.name in ("bic-ev", "ls")
+        equal_variances = isinstance(score, Score) and score.criterion.name in EQUAL_VARIANCE
         if self.prune == "linear" or (self.prune == "auto" and equal_variances):
             return prune_linear(linear, A, self.prune_threshold)
         return A.copy()
@@ -337,6 +346,25 @@ class ALIAS(BaseEstimator):
             del self.cpdag_
         if isinstance(score, Score) and score.criterion.name == "bic-nv" and isinstance(score.regression, Linear):
             self.cpdag_ = cpdag(A)
+
+    def _diagnose(self, moments: Moments, score: Any) -> None:
+        """How well the scale of the columns alone would have sorted the estimated graph."""
+        variances = (moments.factor**2).sum(axis=0)
+        A = self.adjacency_matrix_
+        self.diagnostics_ = {
+            "varsortability": sortability(variances, A),
+            "r2_sortability": sortability(r2_scores(moments.factor), A),
+        }
+        sorted_by_variance = self.diagnostics_["varsortability"]
+        if isinstance(score, Score) and score.criterion.name in EQUAL_VARIANCE and sorted_by_variance > SORTABLE:
+            warnings.warn(
+                f"{score.criterion.name} assumes equal noise variances and reads the scale of the columns: sorting "
+                f"by variance alone would order {sorted_by_variance:.0%} of the causal pairs of this graph alike. "
+                "If the columns do not share one natural unit the directions may be an artefact of their units; "
+                "score='bic-nv' does not depend on units",
+                DataWarning,
+                stacklevel=4,
+            )
 
     @property
     def free_(self) -> NDArray[np.bool_]:

@@ -379,9 +379,15 @@ def _r2(X: NDArray[np.float64]) -> NDArray[np.float64]:
     = 1 and a constant one R2 = 0.
     """
     Z = X - X.mean(axis=0)
+    varies = np.sqrt((Z**2).sum(axis=0)) > 1e-13 * np.sqrt(len(X)) * np.abs(X).max(axis=0)
+    return r2_scores(np.where(varies, Z, 0.0))
+
+
+def r2_scores(Z: NDArray[np.float64]) -> NDArray[np.float64]:
+    """R2 of every column given all others, from centred data (n, d) or a triangular factor of them."""
     norm = np.sqrt((Z**2).sum(axis=0))
-    varies = norm > 1e-13 * np.sqrt(len(X)) * np.abs(X).max(axis=0)
-    r2 = np.zeros(X.shape[1])
+    varies = norm > 0
+    r2 = np.zeros(Z.shape[1])
     Z = Z[:, varies] / norm[varies]
     if Z.shape[1] == 0:
         return r2

@@ -244,7 +244,7 @@ class Score:
     def change(self, delta: ArrayLike, total: float) -> NDArray[np.float64]:
         """Change of the score, without the price of edges, when the sum ``total`` of links grows by ``delta``."""
         values = np.asarray(delta, dtype=np.float64)
-        return -values / self.d if self.criterion.decomposable else -np.log1p(np.maximum(values / total, -1 + 1e-300))
+        return -values / self.d if self.criterion.decomposable else -np.log(np.maximum(1.0 + values / total, 1e-300))
 
     def residuals(self, A: ArrayLike) -> NDArray[np.float64]:
         """Mean squared residuals (..., d) of the nodes of ``A`` (..., d, d)."""
