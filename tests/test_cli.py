@@ -168,7 +168,8 @@ def test_run_json_says_what_was_run(run, put, X, tmp_path):
     assert found["parameters"]["n_steps"] == 30
     assert found["parameters"]["n_jobs"] == 1
     assert found["parameters"]["prune"] is None
-    assert found["warnings"] == []
+    assert len(found["warnings"]) == 1
+    assert "bic-ev assumes equal noise variances" in found["warnings"][0]
     assert found["versions"]["vec2dag"] == vec2dag.__version__
     assert found["versions"]["numpy"] == np.__version__
     assert 0 <= found["seconds"] < 3600

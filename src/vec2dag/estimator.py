@@ -358,7 +358,7 @@ class ALIAS(BaseEstimator):
         sorted_by_variance = self.diagnostics_["varsortability"]
         if isinstance(score, Score) and score.criterion.name in EQUAL_VARIANCE and sorted_by_variance > SORTABLE:
             warnings.warn(
-                f"{score.criterion.name} assumes equal noise variances and reads the scale of the columns: sorting "
+                f"{score.criterion.name} assumes equal noise variances and reads the scale of the columns; sorting "
                 f"by variance alone would order {sorted_by_variance:.0%} of the causal pairs of this graph alike. "
                 "If the columns do not share one natural unit the directions may be an artefact of their units; "
                 "score='bic-nv' does not depend on units",
