@@ -151,7 +151,7 @@ def _refine(score: Score, found: SearchResult, rng: np.random.Generator, deadlin
                     score,
                     rng=rng,
                     start=best,
-                    stall=5 if small else 2,
+                    stall=5 if small else 1,
                     agree=2 if small else 1,
                     time_budget=None if deadline is None else left(),
                 )

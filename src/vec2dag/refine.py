@@ -23,6 +23,8 @@ __all__ = ["Refined", "exact_search", "insertion_search", "order_search"]
 
 # Up to here the last pass over all insertions gives up no direction early; see docs/algorithms.md.
 FULL_CERTIFICATE = 100
+# Batches without improvement after which the search over orders ends even if no two chains have agreed.
+PATIENCE = 40
 
 
 @dataclass(frozen=True)
@@ -261,7 +263,8 @@ def order_search(
     Potentials are drawn around the best order with a learned standard deviation, every sample descends by
     insertions to its local optimum, and that score is its reward. The mean moves to the best order, the logarithm
     of sigma along the score-function gradient of ranked rewards. A chain starts from random orders and ends after
-    ``stall`` batches without improvement; the search ends when ``agree`` chains have ended at the best score.
+    ``stall`` batches without improvement; the search ends when ``agree`` chains have ended at the best score, or
+    after 40 batches without improvement.
 
     Parameters
     ----------
@@ -284,7 +287,7 @@ def order_search(
     n_steps = positive_int("n_steps", n_steps, 150)
     batch_size = positive_int("batch_size", batch_size, 8)
     d, orders = score.d, orders_of(score)
-    record = Record(n_steps, n_steps + 1, time_budget, callback)
+    record = Record(n_steps, PATIENCE, time_budget, callback)
     agreed, stopped, chain = 0, "steps", _Chain(d, start)
     best = start or Refined(np.zeros((d, d), np.uint8), float(score(np.zeros((d, d), np.uint8))), np.arange(d))
     record.offer(best.A, best.score)
