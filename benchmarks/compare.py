@@ -54,9 +54,15 @@ class Peers:
             source, target = Path(folder, "in.npz"), Path(folder, "out.npz")
             np.savez(source, X=X)
             # -I: nothing of this environment may reach the other one.
-            command = [str(self.python), "-I", str(Path(__file__).with_name("peers.py")), method, source, target]
+            command = [str(self.python), "-I", str(Path(__file__).with_name("peers.py")), method]
             try:
-                done = subprocess.run(command, timeout=self.limit, capture_output=True, text=True, check=False)
+                done = subprocess.run(
+                    [*command, str(source), str(target)],
+                    timeout=self.limit,
+                    capture_output=True,
+                    text=True,
+                    check=False,
+                )
             except subprocess.TimeoutExpired:
                 return PeerRun(seconds=self.limit, problem=f"over {self.limit:.0f} s")
             if done.returncode != 0:
@@ -105,5 +111,6 @@ def bic_by_qr(X: ArrayLike, A: ArrayLike) -> float:
     total = 0.0
     for j in range(d):
         columns = np.column_stack([centred[:, adjacency[:, j]], centred[:, j]])
-        total += np.log(np.linalg.qr(columns, mode="r")[-1, -1] ** 2 / n)
+        R = np.asarray(np.linalg.qr(columns, mode="r"))
+        total += np.log(R[-1, -1] ** 2 / n)
     return float(-(n * total + adjacency.sum() * np.log(n)) / (n * d))

@@ -585,15 +585,16 @@ def grow_from_factor(F, i, allowed, price, kind, Y, parents, changes):
 
 
 @_fast
-def shrink(C, F, i, parents, k, price, kind, exact, W, inverse, Q):
+def shrink(F, i, parents, k, price, kind, exact, W, inverse, Q):
     """Backward elimination of ``parents[:k]``, cheapest first; returns how many stay and the residual ratio."""
-    left = ratio_from_factor(F, i, parents, k, Q) if exact else (1.0 if k == 0 else -1.0)
-    if not exact and k > 0:
-        left = 1.0
+    left = 1.0
+    if exact:
+        left = ratio_from_factor(F, i, parents, k, Q)
+    else:
         for a in range(k):
             left -= W[a, i] * W[a, i]
         invert_triangle(W, parents, k, inverse)
-        # W[a, :k] becomes [C_PP^-1]_a and W[a, k] becomes beta_a.
+        # Q[a, 0] becomes the coefficient of parent a, and then W[a, :k] row a of the inverse of C_PP.
         for a in range(k):
             beta = 0.0
             for b in range(a, k):
@@ -647,20 +648,10 @@ def shrink(C, F, i, parents, k, price, kind, exact, W, inverse, Q):
 
 
 @_kernel
-def grow_shrink(C, F, i, allowed, price, kind, W, v, c, inverse, Q, parents, changes):
-    """Parents of ``i`` among ``allowed``, left in ``parents``; returns their number and the residual ratio."""
-    k = grow(C, i, allowed, price, kind, W, v, c, parents, changes)
-    exact = k < 0
-    if exact:
-        k = grow_from_factor(F, i, allowed, price, kind, Q, parents, changes)
-    return shrink(C, F, i, parents, k, price, kind, exact, W, inverse, Q)
-
-
-@_kernel
 def select(x, limit, toggled, toggle, stats, prices, kind, offset, place, space, parents, changes):
     """Parents of ``x`` among the nodes placed before ``limit``, with ``toggled`` allowed or not by ``toggle``.
 
-    Returns the link of the residual and the number of parents.
+    Leaves them in ``parents``; returns the link of the residual and the number of parents.
     """
     C, F, scale, base = stats
     W, v, c, inverse, Q, allowed = space
@@ -668,7 +659,11 @@ def select(x, limit, toggled, toggle, stats, prices, kind, offset, place, space,
         allowed[j] = place[j] < limit
     allowed[toggled] = toggle
     allowed[x] = 0
-    k, ratio = grow_shrink(C, F, x, allowed, prices[x], kind, W, v, c, inverse, Q, parents, changes)
+    k = grow(C, x, allowed, prices[x], kind, W, v, c, parents, changes)
+    exact = k < 0
+    if exact:
+        k = grow_from_factor(F, x, allowed, prices[x], kind, Q, parents, changes)
+    k, ratio = shrink(F, x, parents, k, prices[x], kind, exact, W, inverse, Q)
     return link(scale[x] * ratio if k > 0 else base[x], kind, offset), k
 
 
@@ -676,7 +671,7 @@ def select(x, limit, toggled, toggle, stats, prices, kind, offset, place, space,
 def insertion_descent(order, stats, kind, penalty, offset, sweeps, full, floor, A):
     """Move single nodes of ``order`` (d,) to better places until none improves.
 
-    Parents are selected by :func:`grow_shrink` among the predecessors; ``order`` and ``A`` (d, d) are overwritten.
+    Parents are chosen by :func:`select` among the predecessors; ``order`` and ``A`` (d, d) are overwritten.
     Moving node x past node y changes the candidates of x and of y only, and ``changes`` tells beforehand whether
     that matters, so most places cost nothing. Unless ``full``, a direction is given up when even the best that the
     places further on can bring does not make up for what has been lost. A move must lead above the score ``floor``.
