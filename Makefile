@@ -25,7 +25,7 @@ $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	@touch $@ $(VENV)/.core
 
 $(VENV)/.all: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev,metrics]" CausalDisco
 	@touch $@ $(VENV)/.dev $(VENV)/.core
 
 demo: $(VENV)/.core

@@ -1,14 +1,18 @@
 """Causal discovery by policy gradient over vectors that all decode to DAGs."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 __version__ = "0.1.0"
 
-from . import datasets, metrics, prune, simulate
-from .estimator import ALIAS, DataWarning
-from .graph import cpdag, dag2vec, is_dag, skeleton, topological_order, vec2dag, vec_dim
-from .moments import Moments
-from .refine import Refined, exact_search, insertion_search
-from .scores import Score, bic_ev, bic_nv, least_squares
-from .search import SearchResult, policy_gradient
+if TYPE_CHECKING:
+    from . import datasets, metrics, prune, simulate
+    from .estimator import ALIAS, DataWarning
+    from .graph import cpdag, dag2vec, is_dag, skeleton, topological_order, vec2dag, vec_dim
+    from .moments import Moments
+    from .refine import Refined, exact_search, insertion_search
+    from .scores import Score, bic_ev, bic_nv, least_squares
+    from .search import SearchResult, policy_gradient
 
 __all__ = [
     "ALIAS",
@@ -35,3 +39,29 @@ __all__ = [
     "vec2dag",
     "vec_dim",
 ]
+
+# Names are loaded on first use (PEP 562), so that the command line answers --help and typing errors at once.
+_HOMES = {
+    "estimator": ("ALIAS", "DataWarning"),
+    "graph": ("cpdag", "dag2vec", "is_dag", "skeleton", "topological_order", "vec2dag", "vec_dim"),
+    "moments": ("Moments",),
+    "refine": ("Refined", "exact_search", "insertion_search"),
+    "scores": ("Score", "bic_ev", "bic_nv", "least_squares"),
+    "search": ("SearchResult", "policy_gradient"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME_OF:
+        value = getattr(import_module(f".{_HOME_OF[name]}", __name__), name)
+    elif name in __all__:
+        value = import_module(f".{name}", __name__)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
