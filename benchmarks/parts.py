@@ -296,8 +296,10 @@ def standardised_verdict(records: Sequence[Record]) -> str:
     reached = sum(g >= -RESOLUTION for g in gain(ours))
     text = f"Of {len(ours)} sets: score at least the truth's on {reached}"
     if any(r["seconds"] is not None for r in theirs):
-        text += f", at least that of every peer on {len(ours) - len(lower)}"
-        text += f", faster than every peer on {len(ours) - len(slower)}"
+        text += (
+            f", faster than every peer on {len(ours) - len(slower)}, at least the score of every peer that answered on"
+        )
+        text += f" {len(ours) - len(lower)} ({sum(r['score'] is not None for r in theirs)} of {len(theirs)} runs did)"
     return text + "."
 
 
