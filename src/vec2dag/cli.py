@@ -302,6 +302,7 @@ def _write_run(
         "algorithm": found.algorithm,
         "init": found.init,
         "certified": found.certified,
+        "exact": found.exact,
         "seconds": round(seconds, 3),
         "warnings": notes,
         "versions": {

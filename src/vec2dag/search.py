@@ -68,6 +68,8 @@ class SearchResult:
         What searched; ``"orders"`` is the policy over orders.
     certified : bool
         Whether no insertion of a node and no change of an edge improves the score.
+    exact : bool
+        Whether ``A`` is the best of all DAGs.
     """
 
     A: NDArray[np.uint8]
@@ -81,6 +83,7 @@ class SearchResult:
     init: str
     algorithm: str
     certified: bool = False
+    exact: bool = False
 
 
 @dataclass
