@@ -37,9 +37,6 @@ DEPENDENT = 1e-20
 # Residual ratio given to a variable that its parents determine completely.
 FLOOR = 1e-20
 
-# Improvements of a score (per n d) below this are not distinguished from rounding.
-RESOLUTION = 1e-9
-
 BIC_EV, BIC_NV, LS = 0, 1, 2
 
 
@@ -668,13 +665,14 @@ def select(x, limit, toggled, toggle, stats, prices, kind, offset, place, space,
 
 
 @_kernel
-def insertion_descent(order, stats, kind, penalty, offset, sweeps, full, floor, A):
+def insertion_descent(order, stats, kind, penalty, offset, sweeps, full, floor, resolution, A):
     """Move single nodes of ``order`` (d,) to better places until none improves.
 
     Parents are chosen by :func:`select` among the predecessors; ``order`` and ``A`` (d, d) are overwritten.
     Moving node x past node y changes the candidates of x and of y only, and ``changes`` tells beforehand whether
     that matters, so most places cost nothing. Unless ``full``, a direction is given up when even the best that the
-    places further on can bring does not make up for what has been lost. A move must lead above the score ``floor``.
+    places further on can bring does not make up for what has been lost. A move must gain more than ``resolution``
+    and lead above the score ``floor``.
     Returns the score and the number of moves.
     """
     C, F, scale, base = stats
@@ -690,6 +688,8 @@ def insertion_descent(order, stats, kind, penalty, offset, sweeps, full, floor, 
     prices = np.empty(d)
     crossing, rest = np.empty((2, d)), np.empty(d + 1)
     place = np.empty(d, np.int64)
+    # Nodes for which something has changed since their places were last tried; only the last sweep tries all.
+    dirty = np.ones(d, np.uint8)
     for t in range(d):
         place[order[t]] = t
     total = 0.0
@@ -726,9 +726,14 @@ def insertion_descent(order, stats, kind, penalty, offset, sweeps, full, floor, 
         sweep += 1
         price = penalty * (total if kind == BIC_EV else d)  # of an edge, in units of links
         moved = False
+        skipped = False
         for x in range(d):
+            if not dirty[x]:
+                skipped = True
+                continue
+            dirty[x] = 0
             t = place[x]
-            best = RESOLUTION + max(0.0, floor - score)
+            best = resolution + max(0.0, floor - score)
             target = t
             for direction in range(-1, 2, 2):
                 end = 0 if direction < 0 else d - 1
@@ -789,8 +794,15 @@ def insertion_descent(order, stats, kind, penalty, offset, sweeps, full, floor, 
                     to, k = select(y, q, y, no, stats, prices, kind, offset, place, space, parents, changes[y])
                     total += to - links[y]
                     links[y], sizes[y] = to, k
+                    for j in range(d):
+                        if changes[y, j] or changes[j, y]:
+                            dirty[j] = 1
+                    dirty[y] = 1
         if not moved:
-            break
+            if not skipped:
+                break
+            for x in range(d):
+                dirty[x] = 1
     for i in range(d):
         for j in range(d):
             A[j, i] = 0

@@ -8,17 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from . import _kernels
 from .engines import ALGORITHMS, GraphScore
 from .graph import as_adjacency, is_dag, topological_order
 from .policy import GaussianPolicy
 from .refine import (
     LinearOrders,
     Refined,
+    certify,
     descend_all,
     equal_variance_order,
     exact_search,
-    insertion_search,
     order_search,
     orders_of,
     policy_at,
@@ -151,12 +150,15 @@ def _refine(score: Score, found: SearchResult, rng: np.random.Generator, deadlin
         if exact:
             # Among equivalent optima the one that the search found stays.
             optimum = exact_search(score)
-            best = optimum if optimum.score > best.score + _kernels.RESOLUTION else best
+            best = optimum if optimum.score > best.score + score.resolution else best
             return replace(found, A=best.A, score=best.score, certified=True, exact=True)
+        orders = orders_of(score)
         if found.algorithm != "orders":
-            orders, mean = orders_of(score), np.argsort(found.policy.mu[: score.d], kind="stable")
-            best = max([best, *descend_all(orders, [best.order, mean], score.n_jobs)], key=lambda r: r.score)
+            mean = np.argsort(found.policy.mu[: score.d], kind="stable")
+            starts = [best.order, mean] if score.d <= MANY else [best.order]
+            best = max([best, *descend_all(orders, starts, score.n_jobs)], key=lambda r: r.score)
             if isinstance(orders, LinearOrders) and score.d <= MANY and left() > 0:
+                best = certify(score, orders, best)
                 small = score.d <= SMALL
                 restarts = order_search(
                     score,
@@ -168,7 +170,7 @@ def _refine(score: Score, found: SearchResult, rng: np.random.Generator, deadlin
                 )
                 best = Refined(restarts.A, restarts.score, topological_order(restarts.A))
         if left() > 0:
-            best = insertion_search(score, best.A)
+            best = certify(score, orders, best)
             certified = best.certified
         else:
             stopped = "time"

@@ -11,10 +11,11 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
 
 from . import _kernels
 from .engines import toggle_table
-from .graph import as_adjacency, dag2vec, topological_order
+from .graph import as_adjacency, dag2vec, is_dag, topological_order
 from .policy import GaussianPolicy
 from .scores import Linear, Score, run_each
 from .search import Callback, Record, SearchResult, positive_int
@@ -79,7 +80,7 @@ class LinearOrders:
         score, c, moved = self.score, self.score.criterion, order.astype(np.int64)
         A = np.empty((score.d, score.d), np.uint8)
         _, moves = _kernels.insertion_descent(
-            moved, self.stats, c.kind, score.penalty, c.offset, sweeps, full, floor, A
+            moved, self.stats, c.kind, score.penalty, c.offset, sweeps, full, floor, score.resolution, A
         )
         return A, moved, moves
 
@@ -136,7 +137,7 @@ class LocalOrders:
                 tries = [[*rest[:q], node, *rest[q:]] for q in range(len(current))]
                 values = [self.value(t) for t in tries]
                 best = int(np.argmax([v for v, _ in values]))
-                if values[best][0] > max(score, floor) + _kernels.RESOLUTION:
+                if values[best][0] > max(score, floor) + self.score.resolution:
                     current, (score, parents) = tries[best], values[best]
                     moves += 1
                     improved = True
@@ -187,12 +188,15 @@ def insertion_search(score: Score, start: ArrayLike) -> Refined:
     else:
         A = as_adjacency(values, "start")
         best = Refined(A, float(score(A)), topological_order(A))
-        found, _ = orders.descend(best.order)
-        best = found if found.score > best.score else best
+    return certify(score, orders, best)
+
+
+def certify(score: Score, orders: Orders, best: Refined) -> Refined:
+    """Alternate single edges and insertions until neither improves."""
     while True:
         best = _edge_descent(score, best)
         found, moves = orders.descend(best.order, floor=best.score, full=score.d <= FULL_CERTIFICATE)
-        if moves == 0 or found.score <= best.score + _kernels.RESOLUTION:
+        if moves == 0 or found.score <= best.score + score.resolution:
             return Refined(best.A, best.score, best.order, certified=True)
         best = found
 
@@ -200,31 +204,31 @@ def insertion_search(score: Score, start: ArrayLike) -> Refined:
 def _edge_descent(score: Score, start: Refined) -> Refined:
     """Add, remove or reverse single edges while that improves the score."""
     A, best, d = start.A.copy(), start.score, score.d
-    ignored = np.zeros((d, d), dtype=bool)
     while True:
         links, table = toggle_table(score, A)
         total = float(links.sum())
-        reach = _reachable(A)
-        on = A.astype(bool)
+        on, reach = A.astype(bool), _reachable(A)
         # gain[j, i] of toggling j -> i; an edge may be added unless i reaches j.
         gain = score.change(table.T, total) - score.penalty * np.where(on, -1, 1)
-        gain[(~on & reach.T) | np.eye(d, dtype=bool) | ignored] = -np.inf
+        gain[(~on & reach.T) | np.eye(d, dtype=bool)] = -np.inf
         # Reversal of j -> i: remove it, add i -> j; possible unless another path leads from j to i.
         turn = score.change(table.T + table, total)
-        turn[~on | _detour(A, reach) | ignored] = -np.inf
-        j, i = np.unravel_index(int(np.argmax(np.maximum(gain, turn))), gain.shape)
-        if max(gain[j, i], turn[j, i]) <= _kernels.RESOLUTION:
-            return Refined(A, best, topological_order(A)) if best > start.score else start
-        changed = A.copy()
-        changed[j, i] ^= 1
-        if turn[j, i] > gain[j, i]:
-            changed[i, j] = 1
-        value = float(score(changed))
-        if value > best + _kernels.RESOLUTION:
-            A, best = changed, value
-            ignored[:] = False
-        else:
-            ignored[j, i] = True  # the gain was rounding
+        turn[~on | _detour(A, reach)] = -np.inf
+        better = np.argwhere(np.maximum(gain, turn) > score.resolution)
+        better = better[np.argsort(-np.maximum(gain, turn)[tuple(better.T)], kind="stable")]
+        before = best
+        for j, i in better:
+            # The first always fits; others may no longer, after those before them, and a gain may be rounding.
+            changed = A.copy()
+            changed[j, i] ^= 1
+            if turn[j, i] > gain[j, i]:
+                changed[i, j] ^= 1
+            if is_dag(changed) and (value := float(score(changed))) > best + score.resolution:
+                A, best = changed, value
+        if best == before:
+            # Of the orders of A the one nearest to the old: where they agree, insertions have been tried.
+            order = start.order[topological_order(A[np.ix_(start.order, start.order)])]
+            return Refined(A, best, order) if best > start.score else start
 
 
 def _reachable(A: NDArray[np.uint8]) -> NDArray[np.bool_]:
@@ -288,7 +292,7 @@ def order_search(
     batch_size = positive_int("batch_size", batch_size, 8)
     d, orders = score.d, orders_of(score)
     record = Record(n_steps, PATIENCE, time_budget, callback)
-    agreed, stopped, chain = 0, "steps", _Chain(d, start)
+    agreed, stopped, chain = 0, "steps", _Chain(d, score.resolution, start)
     best = start or Refined(np.zeros((d, d), np.uint8), float(score(np.zeros((d, d), np.uint8))), np.arange(d))
     record.offer(best.A, best.score)
     try:
@@ -296,12 +300,12 @@ def order_search(
             batch = descend_all(orders, chain.sample(batch_size, rng), score.n_jobs)
             chain.learn(batch)
             assert chain.best is not None
-            if chain.best.score > best.score + _kernels.RESOLUTION:
+            if chain.best.score > best.score + score.resolution:
                 best, agreed = chain.best, 0
                 record.offer(best.A, best.score)
             if chain.stalled >= stall:
-                agreed += chain.best.score >= best.score - _kernels.RESOLUTION
-                chain = _Chain(d)
+                agreed += chain.best.score >= best.score - score.resolution
+                chain = _Chain(d, score.resolution)
             rewards = np.array([found.score for found in batch])
             edges = float(np.mean([found.A.sum() for found in batch]))
             reason = record.stop(rewards, float(np.exp(chain.log_sigma)), edges)
@@ -322,6 +326,7 @@ class _Chain:
     """One climb of the policy over orders, in units of places."""
 
     d: int
+    resolution: float
     best: Refined | None = None
     stalled: int = 0
     log_sigma: float = field(init=False)
@@ -351,7 +356,7 @@ class _Chain:
             advantage = np.argsort(np.argsort(rewards)) / (len(batch) - 1) - 0.5
             self.log_sigma += self.RATE * float(np.mean(advantage * (self.tried - self.log_sigma))) / self.SPREAD
             self.log_sigma = float(np.clip(self.log_sigma, np.log(0.5), np.log(self.d)))
-        if self.best is None or top.score > self.best.score + _kernels.RESOLUTION:
+        if self.best is None or top.score > self.best.score + self.resolution:
             self.best, self.stalled = top, 0
         else:
             self.stalled += 1
@@ -362,7 +367,8 @@ def policy_at(A: NDArray[np.uint8], order: NDArray[np.int64], sigma: float) -> G
     d = len(order)
     mu = dag2vec(A)
     mu[order] = np.linspace(-1.0, 1.0, d)
-    log_sigma = np.full_like(mu, np.log(0.5))
+    # An absent edge is sampled with probability 0.02, or less on large graphs: one or two strange parents a node.
+    log_sigma = np.full_like(mu, np.log(-1.0 / ndtri(min(0.02, 2.0 / d))))
     log_sigma[:d] = np.log(sigma)
     return GaussianPolicy(mu, log_sigma)
 

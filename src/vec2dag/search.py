@@ -100,11 +100,10 @@ class Record:
     start: float = field(default_factory=time.perf_counter)
     rows: list[tuple[float, ...]] = field(default_factory=list)
 
-    def offer(self, A: NDArray[np.uint8], score: float, resolution: float = 0.0) -> None:
-        if score > self.score + resolution:
-            self.improved = len(self.rows)
+    def offer(self, A: NDArray[np.uint8], score: float) -> None:
+        """Keep a graph if it is the best so far."""
         if score > self.score:
-            self.A, self.score = A.copy(), float(score)
+            self.A, self.score, self.improved = A.copy(), float(score), len(self.rows)
 
     def stop(self, rewards: NDArray[np.float64], sigma: float, edges: float) -> str | None:
         """Write a row of history; the reason to stop now, if there is one."""
