@@ -155,10 +155,12 @@ def _refine(score: Score, found: SearchResult, rng: np.random.Generator, deadlin
         orders = orders_of(score)
         if found.algorithm != "orders":
             mean = np.argsort(found.policy.mu[: score.d], kind="stable")
-            starts = [best.order, mean] if score.d <= MANY else [best.order]
-            best = max([best, *descend_all(orders, starts, score.n_jobs)], key=lambda r: r.score)
+            second = equal_variance_order(score) if found.init == "equal-variance order" else mean
+            starts = [best.order, second] if score.d <= MANY else [best.order]
+            ends = descend_all(orders, starts, score.n_jobs)
+            best = max([best, *ends], key=lambda r: r.score)
             if isinstance(orders, LinearOrders) and score.d <= MANY and left() > 0:
-                best = certify(score, orders, best)
+                best = max([best, *(certify(score, orders, end) for end in ends)], key=lambda r: r.score)
                 small = score.d <= SMALL
                 restarts = order_search(
                     score,
