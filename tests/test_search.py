@@ -1,11 +1,13 @@
 """The search: unbiased gradients, known optima, reasons to stop, determinism."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from oracles import all_dags, expected_reward
 
 from vec2dag import Score, is_dag, metrics, policy_gradient, vec2dag, vec_dim
-from vec2dag.engines import Settings, WholeGraph
+from vec2dag.engines import ALGORITHMS, Settings, WholeGraph
 from vec2dag.policy import Adam, GaussianPolicy
 from vec2dag.prune import prune_linear
 
@@ -165,6 +167,14 @@ def test_same_seed_same_answer_for_any_number_of_threads(algorithm, rng):
         assert np.array_equal(run.A, runs[0].A)
     assert set(runs[0].history) == {"mean_reward", "max_reward", "best_score", "sigma", "edges", "seconds"}
     assert all(len(column) == 20 for column in runs[0].history.values())
+
+
+def test_settings_replace_those_of_the_algorithm(small_score, rng):
+    several = replace(ALGORITHMS["ppo"], n_epochs=4, minibatches=2, learning_rate=0.02)
+    found = policy_gradient(small_score, settings=several, rng=rng, n_steps=1000)
+    assert found.score == pytest.approx(small_score(all_dags(4)).max(), abs=1e-12)
+    still = policy_gradient(small_score, settings=replace(several, learning_rate=1e-12), rng=rng, n_steps=5)
+    assert still.history["sigma"] == pytest.approx(np.ones(5))
 
 
 def test_reasons_to_stop(small_score):

@@ -19,6 +19,7 @@ from .engines import (
     LinearConditional,
     LocalConditional,
     NodeCredit,
+    Settings,
     WholeGraph,
     batched,
 )
@@ -129,6 +130,7 @@ def policy_gradient(
     rng: np.random.Generator,
     d: int | None = None,
     algorithm: str = "ppo",
+    settings: Settings | None = None,
     n_steps: int | None = None,
     batch_size: int | None = None,
     learning_rate: float | None = None,
@@ -150,6 +152,9 @@ def policy_gradient(
         Number of nodes; needed unless ``score`` has an attribute ``d``.
     algorithm : {"conditional", "credit", "ppo", "a2c", "reinforce"}
         ``"conditional"`` and ``"credit"`` need a :class:`Score`; the others take any callable.
+    settings : Settings, optional
+        In place of the algorithm's own: epochs, minibatches, clip, advantage normalisation, gradient norm, optimiser
+        (``dataclasses.replace(vec2dag.engines.ALGORITHMS["ppo"], n_epochs=4)``).
     n_steps, batch_size : int, optional
         Updates at most, and graphs sampled for each; None takes the algorithm's own.
     learning_rate : float, optional
@@ -172,7 +177,8 @@ def policy_gradient(
     SearchResult
         Also after ``KeyboardInterrupt``, with a warning.
     """
-    settings = choose("algorithm", algorithm, ALGORITHMS)
+    own = choose("algorithm", algorithm, ALGORITHMS)
+    settings = own if settings is None else settings
     d = d if d is not None else getattr(score, "d", None)
     if d is None:
         raise ValueError("d is needed: the score has no attribute d")
