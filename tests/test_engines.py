@@ -2,21 +2,13 @@
 
 import numpy as np
 import pytest
-from oracles import all_dags, expected_reward
+from oracles import OnStatistics, all_dags, expected_reward
 
 from vec2dag import Score, vec2dag
 from vec2dag.engines import LinearConditional, LocalConditional, NodeCredit, toggle_table
 from vec2dag.policy import GaussianPolicy
 
 CRITERIA = ["bic-ev", "bic-nv", "ls"]
-
-
-class OnStatistics:
-    def __init__(self, linear):
-        self.n, self.d, self.names, self.linear = linear.n, linear.d, linear.names, linear
-
-    def residual(self, node, parents):
-        return self.linear.residual(node, parents)
 
 
 def make(criterion, d, rng, reference=False):

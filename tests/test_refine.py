@@ -4,23 +4,13 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from oracles import acyclic, all_dags, markov_equivalent
+from oracles import OnStatistics, acyclic, all_dags, markov_equivalent
 
 from vec2dag import Score, exact_search, insertion_search, is_dag, metrics, simulate
 from vec2dag.refine import LinearOrders, equal_variance_order, order_search
 from vec2dag.scores import Linear
 
 CRITERIA = ["bic-ev", "bic-nv", "ls"]
-
-
-class OnStatistics:
-    """A regression that is linear without being :class:`Linear`: takes the general code paths."""
-
-    def __init__(self, linear):
-        self.n, self.d, self.names, self.linear = linear.n, linear.d, linear.names, linear
-
-    def residual(self, node, parents):
-        return self.linear.residual(node, parents)
 
 
 def problem(d, k, n, seed, criterion):

@@ -118,15 +118,8 @@ class WholeGraph:
                 policy.log_sigma += step[1]
 
 
-class Conditional:
-    """The exact conditional gradient of every coordinate.
-
-    Given all other coordinates the reward is piecewise constant in one, so its expectation over that coordinate
-    and the gradient are exact: a Rao-Blackwellised policy gradient ("local expectation gradients", Titsias &
-    Lazaro-Gredilla 2015). Subclasses deliver the rewards it needs.
-    """
-
-    SIGMA_RATE = 0.2  # learning rate of log sigma relative to that of mu
+class LocalEngine:
+    """What the engines share that look inside a score, at its local parts."""
 
     def __init__(
         self,
@@ -139,11 +132,32 @@ class Conditional:
     ) -> None:
         self.score, self.policy = score, policy
         self.batch_size, self.bound, self.entropy = batch_size, bound, entropy
-        rates = np.array([[learning_rate], [self.SIGMA_RATE * learning_rate]])
-        # Gradients fall by orders of magnitude as the large effects are settled: a long memory of their size would
-        # hold the small ones up, hence the short beta2.
-        self.optimiser = Adam(rates, beta1=0.5, beta2=0.8, epsilon=1e-12)
+        self.optimiser = self.make_optimiser(learning_rate)
         self.upper = np.triu_indices(score.d, k=1)
+
+    def make_optimiser(self, learning_rate: float) -> Optimiser:
+        """The optimiser of the engine's choice."""
+        return Adam(learning_rate)
+
+
+class Conditional(LocalEngine):
+    """The exact conditional gradient of every coordinate.
+
+    Given all other coordinates the reward is piecewise constant in one, so its expectation over that coordinate
+    and the gradient are exact: a Rao-Blackwellised policy gradient ("local expectation gradients", Titsias &
+    Lazaro-Gredilla 2015). Subclasses deliver the rewards it needs.
+    """
+
+    SIGMA_RATE = 0.2  # learning rate of log sigma relative to that of mu
+
+    def make_optimiser(self, learning_rate: float) -> Optimiser:
+        """Adam with a short memory.
+
+        Gradients fall by orders of magnitude as the large effects are settled: a long memory of their size would hold
+        the small ones up.
+        """
+        rates = np.array([[learning_rate], [self.SIGMA_RATE * learning_rate]])
+        return Adam(rates, beta1=0.5, beta2=0.8, epsilon=1e-12)
 
     def step(self, rng: np.random.Generator) -> Batch:
         """Sample, take the exact conditional advantages of every coordinate, ascend."""
@@ -247,7 +261,7 @@ class LocalConditional(Conditional):
         return edge_gain, node_gradient, rewards, edges
 
 
-class NodeCredit:
+class NodeCredit(LocalEngine):
     """Score-function gradient in which a coordinate is credited only with the local scores that it can change.
 
     An edge potential changes the two nodes that it joins, a node potential the node and its neighbours; the rest
@@ -255,21 +269,10 @@ class NodeCredit:
     sampled graphs and no others, so it is the choice where a regression is too expensive for conditional rewards.
     """
 
-    def __init__(
-        self,
-        score: Score,
-        policy: GaussianPolicy,
-        learning_rate: float,
-        batch_size: int,
-        bound: float,
-        entropy: float,
-    ) -> None:
+    def __init__(self, score: Score, *rest: Any) -> None:
         if not score.criterion.decomposable:
             raise ValueError("algorithm='credit' needs a score that is a sum over nodes: 'bic-nv' or 'ls'")
-        self.score, self.policy = score, policy
-        self.batch_size, self.bound, self.entropy = batch_size, bound, entropy
-        self.optimiser = Adam(learning_rate)
-        self.upper = np.triu_indices(score.d, k=1)
+        super().__init__(score, *rest)
 
     def step(self, rng: np.random.Generator) -> Batch:
         """Sample, score, ascend."""
