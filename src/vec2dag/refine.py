@@ -25,7 +25,7 @@ __all__ = ["Refined", "exact_search", "insertion_search", "order_search"]
 # Up to here the last pass over all insertions gives up no direction early; see docs/algorithms.md.
 FULL_CERTIFICATE = 100
 # Batches without improvement after which the search over orders ends even if no two chains have agreed.
-PATIENCE = 40
+PATIENCE = 60
 
 
 @dataclass(frozen=True)
@@ -268,7 +268,7 @@ def order_search(
     insertions to its local optimum, and that score is its reward. The mean moves to the best order, the logarithm
     of sigma along the score-function gradient of ranked rewards. A chain starts from random orders and ends after
     ``stall`` batches without improvement; the search ends when ``agree`` chains have ended at the best score, or
-    after 40 batches without improvement.
+    after 60 batches without improvement.
 
     Parameters
     ----------
