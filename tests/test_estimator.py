@@ -559,3 +559,29 @@ def test_unit_free_scores_do_not_warn_about_scale(rng):
         assert 0 <= model.diagnostics_["varsortability"] <= 1
         empty = ALIAS(random_state=0).fit(rng.standard_normal((500, 3)))
     assert np.isnan(empty.diagnostics_["varsortability"])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_standardised_columns_have_nothing_to_sort_by(seed):
+    X = simulate.linear_gaussian(d=3, k=1, n=200, rng=np.random.default_rng(seed)).X
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DataWarning)
+        model = ALIAS(score="bic-ev", standardize=True, prune=None, random_state=0).fit(X)
+    assert model.diagnostics_["varsortability"] == 0.5 or not model.adjacency_matrix_.any()
+
+
+def test_pruning_does_not_make_free_directions_determined(rng):
+    """Dropping an edge of a complete triangle leaves a collider only in the member that happened to be found."""
+    x = rng.standard_normal((2000, 3))
+    x[:, 1] += 0.1 * x[:, 0]
+    x[:, 2] += x[:, 0] + x[:, 1]
+    collider = np.array([[0, 0, 1], [0, 0, 1], [0, 0, 0]], np.uint8)
+    model = ALIAS(random_state=0, prune=lambda X, A: collider * (A | A.T)).fit(x)
+    assert model.adjacency_raw_.sum() == 3
+    assert model.free_.sum() == 2 * model.adjacency_matrix_.sum() == 4
+
+
+def test_a_score_holds_its_own_data(rng):
+    X = rng.standard_normal((50, 3))
+    with pytest.raises(ValueError, match="standardize=True has no effect on a Score"):
+        ALIAS(score=Score(X), standardize=True).fit(X)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from oracles import OnStatistics, acyclic, all_dags, markov_equivalent
 
-from vec2dag import Score, exact_search, insertion_search, is_dag, metrics, simulate
+from vec2dag import Score, exact_search, insertion_search, is_dag, metrics, simulate, vec2dag
 from vec2dag.refine import LinearOrders, equal_variance_order, order_search
 from vec2dag.scores import Linear
 
@@ -262,3 +262,12 @@ def test_linear_statistics_are_not_modified():
     before = [part.copy() for part in score.regression.stats]
     insertion_search(score, np.arange(6))
     assert all(np.array_equal(a, b) for a, b in zip(before, score.regression.stats, strict=True))
+
+
+@pytest.mark.parametrize("seed", range(40, 60))
+def test_a_better_selection_for_the_same_order_is_taken(seed):
+    rng = np.random.default_rng(seed)
+    score = Score(rng.standard_normal((60, 6)) @ (np.eye(6) + np.triu(rng.normal(size=(6, 6)), 1)))
+    found = insertion_search(score, vec2dag(rng.standard_normal(21)))
+    again, _ = LinearOrders(score).descend(found.order)
+    assert again.score <= found.score + 1e-9

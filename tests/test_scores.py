@@ -221,3 +221,63 @@ def test_inputs_are_not_modified(X, graphs):
     Linear(X).coefficients(graphs[0])
     assert np.array_equal(X, X_before)
     assert np.array_equal(graphs, graphs_before)
+
+
+def test_graphs_are_checked_whatever_their_dtype(X):
+    score = Score(X)
+    with pytest.raises(ValueError, match="self-loops"):
+        score(np.eye(6, dtype=np.uint8))
+    A = np.zeros((6, 6), np.uint8)
+    A[0, 1] = 255
+    assert score(A) == score(A > 0)
+
+
+def test_constant_columns_are_refused_before_standardising(rng):
+    for value in (0.0, 0.1):
+        moments = Moments.of(np.column_stack([rng.standard_normal(50), np.full(50, value)]))
+        with pytest.raises(ValueError, match="'x1' constant"):
+            moments.standardised()
+
+
+def test_overlapping_contexts_restore_the_threads_of_blas():
+    from threadpoolctl import threadpool_info
+
+    from vec2dag.moments import one_blas_thread
+
+    def threads():
+        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+    before = threads()
+    first, second = one_blas_thread(), one_blas_thread()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert set(threads()) == {1}
+    second.__exit__(None, None, None)
+    assert threads() == before
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 0.0, -1.0])
+def test_impossible_residuals_name_the_regression(value):
+    class Broken:
+        n, d, names = 100, 3, ("a", "b", "c")
+
+        def residual(self, node, parents):
+            return value
+
+    with pytest.raises(ValueError, match=r"regression of 'c' on \['a', 'b'\] gave a mean squared residual of"):
+        Score(None, Broken()).local(2, [1, 0, 0])
+
+
+def test_repeated_parents_count_once(X):
+    class OnData:
+        n, d, names = 200, 6, tuple("abcdef")
+
+        def residual(self, node, parents):
+            return mean_squared_residual(X, node, list(parents))
+
+    score = Score(None, OnData())
+    assert score.local(0, [1, 1]) == score.local(0, [1])
+    assert score.local(0, [2]) == pytest.approx(mean_squared_residual(X, 0, [2]))
+    with pytest.raises(ValueError, match="its own parent"):
+        score.local(0, [0])

@@ -7,20 +7,26 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from . import datasets, metrics, prune, simulate
+    from .engines import Settings
     from .estimator import ALIAS, DataWarning
     from .graph import cpdag, dag2vec, is_dag, skeleton, topological_order, vec2dag, vec_dim
     from .moments import Moments
+    from .policy import GaussianPolicy
     from .refine import Refined, exact_search, insertion_search
-    from .scores import Score, bic_ev, bic_nv, least_squares
+    from .scores import Criterion, Linear, Score, bic_ev, bic_nv, least_squares
     from .search import SearchResult, policy_gradient
 
 __all__ = [
     "ALIAS",
+    "Criterion",
     "DataWarning",
+    "GaussianPolicy",
+    "Linear",
     "Moments",
     "Refined",
     "Score",
     "SearchResult",
+    "Settings",
     "bic_ev",
     "bic_nv",
     "cpdag",
@@ -44,9 +50,11 @@ __all__ = [
 _HOMES = {
     "estimator": ("ALIAS", "DataWarning"),
     "graph": ("cpdag", "dag2vec", "is_dag", "skeleton", "topological_order", "vec2dag", "vec_dim"),
+    "engines": ("Settings",),
     "moments": ("Moments",),
+    "policy": ("GaussianPolicy",),
     "refine": ("Refined", "exact_search", "insertion_search"),
-    "scores": ("Score", "bic_ev", "bic_nv", "least_squares"),
+    "scores": ("Criterion", "Linear", "Score", "bic_ev", "bic_nv", "least_squares"),
     "search": ("SearchResult", "policy_gradient"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -55,10 +63,11 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 def __getattr__(name: str) -> Any:
     if name in _HOME_OF:
         value = getattr(import_module(f".{_HOME_OF[name]}", __name__), name)
-    elif name in __all__:
-        value = import_module(f".{name}", __name__)
     else:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        try:
+            value = import_module(f".{name}", __name__)
+        except ModuleNotFoundError:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
     globals()[name] = value
     return value
 

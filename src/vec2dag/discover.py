@@ -23,7 +23,7 @@ from .refine import (
     policy_at,
 )
 from .scores import Linear, Score, choose
-from .search import Callback, SearchResult, policy_gradient
+from .search import Callback, SearchResult, check_options, policy_gradient
 
 __all__ = ["discover"]
 
@@ -71,7 +71,9 @@ def discover(
         Continue with insertion search to a certified local optimum, or, up to 12 nodes and for linear ``bic-nv`` and
         ``ls``, with the exact search for the best of all DAGs; arbitrary callables are not refined.
     n_steps, batch_size, learning_rate, entropy, bound, time_budget, callback
-        As in :func:`policy_gradient`.
+        As in :func:`policy_gradient`; the policy over orders has no use for the learning rate, entropy and bound. The
+        clock is looked at between descents, of which one can take seconds on hundreds of nodes. A callback that ends
+        the search also ends the refinement.
 
     Returns
     -------
@@ -81,12 +83,13 @@ def discover(
     if d is None:
         raise ValueError("d is needed: the score has no attribute d")
     choose("algorithm", algorithm, {"auto": None, **dict.fromkeys(ALGORITHMS)})
+    check_options(bound, entropy, time_budget)
     if learning_rate is not None and not learning_rate > 0:
         raise ValueError(f"learning_rate must be positive, got {learning_rate!r}")
     local = score if isinstance(score, Score) else None
     greedy = local is not None and isinstance(local.regression, Linear) and local.criterion.name in ("bic-ev", "ls")
     policy, name = _start(score, d, init, greedy)
-    deadline = None if time_budget is None else time.perf_counter() + time_budget
+    deadline = np.inf if time_budget is None else time.perf_counter() + time_budget
     options: dict[str, Any] = {"n_steps": n_steps, "batch_size": batch_size, "callback": callback}
     if algorithm == "auto" and local is not None and refine and not greedy and policy is None:
         found = order_search(local, rng=rng, time_budget=time_budget, **options)
@@ -108,7 +111,7 @@ def discover(
             **options,
         )
     found = replace(found, init=name)
-    if refine and local is not None and found.stopped != "interrupted":
+    if refine and local is not None and found.stopped not in ("interrupted", "callback"):
         found = _refine(local, found, rng, deadline)
     return found
 
@@ -137,11 +140,11 @@ def _start(score: Any, d: int, init: str | ArrayLike, greedy: bool) -> tuple[Gau
     )
 
 
-def _refine(score: Score, found: SearchResult, rng: np.random.Generator, deadline: float | None) -> SearchResult:
+def _refine(score: Score, found: SearchResult, rng: np.random.Generator, deadline: float) -> SearchResult:
     """Descend from what the search found and from orders around it, then certify."""
 
     def left() -> float:
-        return np.inf if deadline is None else deadline - time.perf_counter()
+        return deadline - time.perf_counter()
 
     best = Refined(found.A, found.score, topological_order(found.A))
     stopped, certified = found.stopped, False
@@ -153,29 +156,29 @@ def _refine(score: Score, found: SearchResult, rng: np.random.Generator, deadlin
             best = optimum if optimum.score > best.score + score.resolution else best
             return replace(found, A=best.A, score=best.score, certified=True, exact=True)
         orders = orders_of(score)
-        if found.algorithm != "orders":
+        if found.algorithm != "orders" and left() > 0:
             mean = np.argsort(found.policy.mu[: score.d], kind="stable")
             second = equal_variance_order(score) if found.init == "equal-variance order" else mean
             starts = [best.order, second] if score.d <= MANY else [best.order]
-            ends = descend_all(orders, starts, score.n_jobs)
+            ends = descend_all(orders, starts, score.n_jobs, deadline)
             best = max([best, *ends], key=lambda r: r.score)
             if isinstance(orders, LinearOrders) and score.d <= MANY and left() > 0:
-                best = max([best, *(certify(score, orders, end) for end in ends)], key=lambda r: r.score)
-                small = score.d <= SMALL
+                best = max([best, *(certify(score, orders, end, deadline) for end in ends)], key=lambda r: r.score)
+                small, budget = score.d <= SMALL, max(left(), 1e-3)
                 restarts = order_search(
                     score,
                     rng=rng,
                     start=best,
                     stall=5 if small else 1,
                     agree=2 if small else 1,
-                    time_budget=None if deadline is None else left(),
+                    time_budget=None if np.isinf(deadline) else budget,
                 )
                 best = Refined(restarts.A, restarts.score, topological_order(restarts.A))
-        if left() > 0:
-            best = certify(score, orders, best)
-            certified = best.certified
-        else:
-            stopped = "time"
+                if restarts.stopped == "interrupted":
+                    return replace(found, A=best.A, score=best.score, stopped="interrupted")
+        best = certify(score, orders, best, deadline)
+        certified = best.certified
+        stopped = stopped if certified else "time"
     except KeyboardInterrupt:
         stopped = "interrupted"
         warnings.warn("interrupted while refining: returning the best DAG so far", stacklevel=3)

@@ -48,7 +48,7 @@ ALGORITHMS: dict[str, Settings] = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Batch:
     """What a step of an engine saw: the rewards, the mean number of edges, and the best graph with its score."""
 
@@ -168,7 +168,8 @@ class Conditional(LocalEngine):
         self._ascend(edge_gain[self.upper] / B, node_gradient / B)
         top = int(rewards.argmax())
         _, A = self._graph(seeds[top], draw)
-        return Batch(rewards, float(edges.mean()), A, float(rewards[top]))
+        # Scored anew: the rewards of the kernel have the precision of correlations.
+        return Batch(rewards, float(edges.mean()), A, float(self.score(A)))
 
     def _draw(self) -> tuple[Any, ...]:
         """What the kernels need to sample: mean, deviation and bound of node potentials, probability of edges."""

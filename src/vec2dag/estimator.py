@@ -13,14 +13,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .discover import discover
 from .engines import ALGORITHMS
-from .graph import as_adjacency, cpdag, is_dag, topological_order
+from .graph import as_adjacency, cpdag, is_dag, skeleton, topological_order
 from .graphio import to_networkx
 from .metrics import r2_scores, sortability
 from .moments import Moments, one_blas_thread
 from .progress import progress_bar
 from .prune import prune_linear
 from .scores import CRITERIA, Criterion, Linear, Score, choose, effective_jobs
-from .search import Callback, SearchResult
+from .search import Callback, SearchResult, check_options
 from .table import check_names, check_values, data_warnings, default_names, frame_labels
 
 __all__ = ["ALIAS", "DataWarning"]
@@ -82,7 +82,8 @@ class ALIAS(BaseEstimator):
         (for which the gradient alone stops short), and PPO for callables.
     backend : {"native"}, default "native"
     n_steps, batch_size, learning_rate : optional
-        Of the search; None takes the algorithm's own.
+        Of the search; None takes the algorithm's own. The policy over orders, default for ``"bic-nv"``, has no use for
+        the learning rate, ``entropy`` and ``bound``.
     entropy : float, default 0.0
         Weight of the entropy of the policy in the objective.
     bound : float, default 10.0
@@ -278,12 +279,9 @@ class ALIAS(BaseEstimator):
             raise ValueError(f"prune={self.prune!r}: allowed are 'auto', 'linear', None, and callables (X, A) -> A")
         if not self.prune_threshold >= 0:
             raise ValueError(f"prune_threshold must be at least 0, got {self.prune_threshold!r}")
-        if not self.bound > 0:
-            raise ValueError(f"bound must be positive, got {self.bound!r}")
-        if not np.isfinite(self.entropy):
-            raise ValueError(f"entropy must be a finite number, got {self.entropy!r}")
-        if self.time_budget is not None and not self.time_budget > 0:
-            raise ValueError(f"time_budget must be a positive number of seconds or None, got {self.time_budget!r}")
+        check_options(self.bound, self.entropy, self.time_budget)
+        if self.standardize and isinstance(self.score, Score):
+            raise ValueError("standardize=True has no effect on a Score, which holds its own data: standardise those")
         effective_jobs(self.n_jobs)
 
     def _validate(self, X: Any, names: Sequence[str] | None) -> NDArray[np.float64] | Moments:
@@ -345,16 +343,22 @@ class ALIAS(BaseEstimator):
         self.causal_order_ = topological_order(A)
         if hasattr(self, "cpdag_"):
             del self.cpdag_
-        if isinstance(score, Score) and score.criterion.name == "bic-nv" and isinstance(score.regression, Linear):
-            self.cpdag_ = cpdag(A)
+        if (
+            isinstance(score, Score)
+            and score.criterion.name == "bic-nv"
+            and isinstance(score.regression, Linear)
+            and not score.regression.reference
+        ):
+            # An edge that was free before pruning stays free: pruning must not create a collider.
+            self.cpdag_ = cpdag(self.adjacency_raw_) * skeleton(A)
 
     def _diagnose(self, moments: Moments, score: Any) -> None:
         """How well the scale of the columns alone would have sorted the estimated graph."""
-        variances = (moments.factor**2).sum(axis=0)
         A = self.adjacency_matrix_
+        # Equal up to rounding is a tie: standardised columns have nothing to sort by.
         self.diagnostics_ = {
-            "varsortability": sortability(variances, A),
-            "r2_sortability": sortability(r2_scores(moments.factor), A),
+            "varsortability": sortability(np.log(moments.variances()), A, tol=1e-9),
+            "r2_sortability": sortability(r2_scores(moments.factor), A, tol=1e-9),
         }
         sorted_by_variance = self.diagnostics_["varsortability"]
         if isinstance(score, Score) and score.criterion.name in EQUAL_VARIANCE and sorted_by_variance > SORTABLE:

@@ -4,7 +4,9 @@ The factor ``T`` satisfies ``T'T = sum_k (x_k - mean)(x_k - mean)'``. It holds w
 square root of its condition number, so it keeps the digits that a covariance loses on nearly dependent columns.
 """
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,18 +14,32 @@ import scipy.linalg
 from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits
 
-from .table import check_names, default_names
+from .table import check_names, default_names, quoted
 
 __all__ = ["Moments"]
 
 
-def one_blas_thread() -> threadpool_limits:
-    """Context in which BLAS does not start threads.
+_lock = threading.Lock()
+_inside: list[threadpool_limits] = []
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Context in which BLAS does not start threads; contexts of several threads may overlap.
 
     On matrices of a few hundred columns they bring nothing, and on a busy machine they wait for each other: a QR of
     1000 x 200 numbers takes 7 ms with one thread and has been seen to take 1.5 s with two.
     """
-    return threadpool_limits(limits=1, user_api="blas")
+    with _lock:
+        # The limit belongs to the process: the first to come sets it, the last to leave restores what was before.
+        _inside.append(_inside[0] if _inside else threadpool_limits(limits=1, user_api="blas"))
+    try:
+        yield
+    finally:
+        with _lock:
+            limits = _inside.pop()
+            if not _inside:
+                limits.restore_original_limits()
 
 
 def _triangular(rows: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -34,7 +50,7 @@ def _triangular(rows: NDArray[np.float64]) -> NDArray[np.float64]:
     return factor * np.where(np.diagonal(factor) < 0, -1.0, 1.0)[:, None]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Moments:
     """Mean and scatter of a table, mergeable chunk by chunk.
 
@@ -88,5 +104,13 @@ class Moments:
 
     def standardised(self) -> "Moments":
         """Statistics of the same table with every column centred and divided by its standard deviation."""
-        norms = np.sqrt((self.factor**2).sum(axis=0) / self.n)
-        return Moments(self.n, np.zeros_like(self.mean), self.factor / norms, self.names)
+        return Moments(self.n, np.zeros_like(self.mean), self.factor / np.sqrt(self.variances()), self.names)
+
+    def variances(self) -> NDArray[np.float64]:
+        """Variances (d,) of the columns; refuses constant ones by name."""
+        variances = (self.factor**2).sum(axis=0) / self.n
+        # Rounding of the mean leaves a constant column with a variance of eps^2 relative to its square.
+        constant = np.flatnonzero(variances <= 1e-28 * self.mean**2)
+        if len(constant):
+            raise ValueError(f"columns must vary: {quoted(self.names[j] for j in constant)} constant")
+        return variances

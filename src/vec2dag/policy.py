@@ -14,7 +14,7 @@ __all__ = ["Adam", "GaussianPolicy", "Optimiser", "RMSprop"]
 _LOG_2PI = float(np.log(2.0 * np.pi))
 
 
-@dataclass
+@dataclass(eq=False)
 class GaussianPolicy:
     """Diagonal Gaussian over vectors; the state of the environment never changes, so it needs no network.
 

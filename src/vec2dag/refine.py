@@ -4,6 +4,7 @@ Given an order, parents are selected among the predecessors by growing and shrin
 place changes order and skeleton together, which single edges and the gradient cannot do.
 """
 
+import time
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -28,7 +29,7 @@ FULL_CERTIFICATE = 100
 PATIENCE = 60
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Refined:
     """A local optimum.
 
@@ -159,10 +160,19 @@ def orders_of(score: Score) -> Orders:
     return LinearOrders(score) if isinstance(score.regression, Linear) else LocalOrders(score)
 
 
-def descend_all(orders: Orders, starts: list[NDArray[np.int64]], n_jobs: int | None) -> list[Refined]:
-    """The local optima of several orders, on threads where the descent is compiled."""
+def descend_all(
+    orders: Orders, starts: list[NDArray[np.int64]], n_jobs: int | None, deadline: float = np.inf
+) -> list[Refined]:
+    """The local optima of several orders, on threads where the descent is compiled.
+
+    Descents that have not begun at the ``deadline`` are left out, except the first.
+    """
     jobs = n_jobs if isinstance(orders, LinearOrders) else 1
-    return run_each(lambda k: orders.descend(starts[k])[0], len(starts), jobs)
+
+    def one(k: int) -> Refined | None:
+        return orders.descend(starts[k])[0] if k == 0 or time.perf_counter() < deadline else None
+
+    return [found for found in run_each(one, len(starts), jobs) if found is not None]
 
 
 def insertion_search(score: Score, start: ArrayLike) -> Refined:
@@ -191,14 +201,15 @@ def insertion_search(score: Score, start: ArrayLike) -> Refined:
     return certify(score, orders, best)
 
 
-def certify(score: Score, orders: Orders, best: Refined) -> Refined:
-    """Alternate single edges and insertions until neither improves."""
-    while True:
+def certify(score: Score, orders: Orders, best: Refined, deadline: float = np.inf) -> Refined:
+    """Alternate single edges and insertions until neither improves, or until the ``deadline``."""
+    while time.perf_counter() < deadline:
         best = _edge_descent(score, best)
-        found, moves = orders.descend(best.order, floor=best.score, full=score.d <= FULL_CERTIFICATE)
-        if moves == 0 or found.score <= best.score + score.resolution:
+        found, _ = orders.descend(best.order, floor=best.score, full=score.d <= FULL_CERTIFICATE)
+        if found.score <= best.score + score.resolution:
             return Refined(best.A, best.score, best.order, certified=True)
         best = found
+    return best
 
 
 def _edge_descent(score: Score, start: Refined) -> Refined:
@@ -295,11 +306,14 @@ def order_search(
     agreed, stopped, chain = 0, "steps", _Chain(d, score.resolution, start)
     best = start or Refined(np.zeros((d, d), np.uint8), float(score(np.zeros((d, d), np.uint8))), np.arange(d))
     record.offer(best.A, best.score)
+    deadline = np.inf if time_budget is None else time.perf_counter() + time_budget
+    sigma = np.exp(chain.log_sigma)
     try:
         for _ in range(n_steps):
-            batch = descend_all(orders, chain.sample(batch_size, rng), score.n_jobs)
+            batch = descend_all(orders, chain.sample(batch_size, rng), score.n_jobs, deadline)
             chain.learn(batch)
             assert chain.best is not None
+            sigma = np.exp(chain.log_sigma)
             if chain.best.score > best.score + score.resolution:
                 best, agreed = chain.best, 0
                 record.offer(best.A, best.score)
@@ -308,14 +322,14 @@ def order_search(
                 chain = _Chain(d, score.resolution)
             rewards = np.array([found.score for found in batch])
             edges = float(np.mean([found.A.sum() for found in batch]))
-            reason = record.stop(rewards, float(np.exp(chain.log_sigma)), edges)
+            reason = record.stop(rewards, float(sigma), edges)
             if reason is not None or agreed >= agree:
                 stopped = reason or "settled"
                 break
     except KeyboardInterrupt:
         stopped = "interrupted"
         warnings.warn(f"interrupted after {len(record.rows)} batches: returning the best DAG so far", stacklevel=2)
-    policy = policy_at(best.A, best.order, float(np.exp(chain.log_sigma)) * 2.0 / d)
+    policy = policy_at(best.A, best.order, float(sigma) * 2.0 / d)
     return SearchResult(
         best.A, best.score, best.A, best.score, policy, record.history(), len(record.rows), stopped, "random", "orders"
     )
@@ -352,7 +366,7 @@ class _Chain:
         """Move the mean to the best order and log sigma towards the deviations that were rewarded."""
         rewards = np.array([found.score for found in batch])
         top = batch[int(rewards.argmax())]
-        if self.best is not None and np.ptp(rewards) > 0 and len(batch) > 1:
+        if self.best is not None and np.ptp(rewards) > 0 and len(batch) == len(self.tried) > 1:
             advantage = np.argsort(np.argsort(rewards)) / (len(batch) - 1) - 0.5
             self.log_sigma += self.RATE * float(np.mean(advantage * (self.tried - self.log_sigma))) / self.SPREAD
             self.log_sigma = float(np.clip(self.log_sigma, np.log(0.5), np.log(self.d)))

@@ -73,8 +73,8 @@ def least_squares(lambda0: float | None = None) -> Criterion:
 
     The paper's value is ``1e-6``, practically none: it leaves sparsity to the pruning.
     """
-    if lambda0 is not None and not lambda0 >= 0:
-        raise ValueError(f"lambda0 must be at least 0, got {lambda0!r}")
+    if lambda0 is not None and not 0 <= lambda0 < math.inf:
+        raise ValueError(f"lambda0 must be a finite number of at least 0, got {lambda0!r}")
     return Criterion("ls", _kernels.LS, lambda0)
 
 
@@ -114,12 +114,8 @@ class Linear:
     def __init__(self, data: ArrayLike | Moments, *, reference: bool = False) -> None:
         moments = data if isinstance(data, Moments) else Moments.of(data)
         self.n, self.d, self.names = moments.n, len(moments.names), moments.names
-        variance = (moments.factor**2).sum(axis=0) / self.n
-        # Rounding of the mean leaves a constant column with a variance of eps^2 relative to its square.
-        constant = variance <= 1e-28 * moments.mean**2
-        if constant.any():
-            which = ", ".join(repr(self.names[j]) for j in np.flatnonzero(constant)[:5])
-            raise ValueError(f"columns must vary: {which} constant")
+        variance = moments.variances()
+        self.reference = reference
         factor = moments.uncentred_factor() if reference else moments.factor
         self.scale: NDArray[np.float64] = (factor**2).sum(axis=0) / self.n
         self.base: NDArray[np.float64] = variance
@@ -228,12 +224,21 @@ class Score:
 
         Regressions other than linear are remembered by (node, set of parents).
         """
-        node, sources = int(node), sorted(int(p) for p in parents)
+        node, sources = int(node), sorted({int(p) for p in parents})
+        if node in sources:
+            raise ValueError(f"node {node} cannot be its own parent")
         if isinstance(self.regression, Linear):
             return self.regression.residual(node, sources)
         key = (node, sum(1 << p for p in sources))
         if key not in self._cache:
-            self._cache[key] = self.regression.residual(node, sources)
+            value = float(self.regression.residual(node, sources))
+            if not 0 < value < math.inf:
+                names = [self.names[p] for p in sources]
+                raise ValueError(
+                    f"the regression of {self.names[node]!r} on {names} gave a mean squared residual of {value}; "
+                    "a positive number is needed"
+                )
+            self._cache[key] = value
         return self._cache[key]
 
     def link(self, residuals: ArrayLike) -> NDArray[np.float64]:
@@ -248,7 +253,9 @@ class Score:
 
     def residuals(self, A: ArrayLike) -> NDArray[np.float64]:
         """Mean squared residuals (..., d) of the nodes of ``A`` (..., d, d)."""
-        adjacency = self._checked(A)
+        return self._residuals(self._checked(A))
+
+    def _residuals(self, adjacency: NDArray[np.uint8]) -> NDArray[np.float64]:
         flat = np.ascontiguousarray(adjacency.reshape(-1, self.d, self.d))
         if isinstance(self.regression, Linear):
             out = self.regression.residuals(flat, self.n_jobs)
@@ -268,7 +275,7 @@ class Score:
     def __call__(self, A: ArrayLike) -> NDArray[np.float64]:
         """Score of every graph ``A`` (..., d, d), divided by ``n d``; shape (...), higher is better."""
         adjacency = self._checked(A)
-        return self.combine(self.residuals(adjacency), adjacency.sum(axis=(-2, -1), dtype=np.int64))[()]
+        return self.combine(self._residuals(adjacency), adjacency.sum(axis=(-2, -1), dtype=np.int64))[()]
 
     @property
     def resolution(self) -> float:
@@ -276,8 +283,6 @@ class Score:
         return 1e-9 if self.d <= 300 else max(1e-9, 0.05 * self.penalty)
 
     def _checked(self, A: ArrayLike) -> NDArray[np.uint8]:
-        if isinstance(A, np.ndarray) and A.dtype == np.uint8 and A.shape[-2:] == (self.d, self.d):
-            return A
         adjacency = as_adjacency(A)
         if adjacency.shape[-1] != self.d:
             raise ValueError(f"A has {adjacency.shape[-1]} nodes, the data have {self.d} columns")

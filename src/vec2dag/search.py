@@ -43,7 +43,7 @@ class Progress:
     seconds: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SearchResult:
     """What a search found.
 
@@ -178,12 +178,17 @@ def policy_gradient(
         Also after ``KeyboardInterrupt``, with a warning.
     """
     own = choose("algorithm", algorithm, ALGORITHMS)
+    if settings is not None and algorithm in ("conditional", "credit"):
+        raise ValueError(f"settings are for 'ppo', 'a2c' and 'reinforce': algorithm={algorithm!r} has none to set")
     settings = own if settings is None else settings
+    check_options(bound, entropy, time_budget)
     d = d if d is not None else getattr(score, "d", None)
     if d is None:
         raise ValueError("d is needed: the score has no attribute d")
     n_steps = positive_int("n_steps", n_steps, settings.n_steps)
     batch_size = positive_int("batch_size", batch_size, settings.batch_size)
+    if batch_size < 2 and algorithm != "conditional":
+        raise ValueError(f"batch_size must be at least 2 for algorithm={algorithm!r}: a reward is compared with others")
     patience = positive_int("patience", patience, settings.patience)
     rate = settings.learning_rate if learning_rate is None else learning_rate
     if not rate > 0:
@@ -201,7 +206,7 @@ def policy_gradient(
         engine = WholeGraph(reward, policy, settings, rate, batch_size, bound, entropy)
     record = Record(n_steps, patience, time_budget, callback)
     mode = policy.mode()
-    record.offer(mode, mode_score := float(reward(mode[None])[0]))
+    record.offer(mode, float(reward(mode[None])[0]))
     stopped = "steps"
     try:
         for _ in range(n_steps):
@@ -209,7 +214,7 @@ def policy_gradient(
             record.offer(batch.A, batch.score)
             if not np.array_equal(moved := policy.mode(), mode):
                 mode = moved
-                record.offer(mode, mode_score := float(reward(mode[None])[0]))
+                record.offer(mode, float(reward(mode[None])[0]))
             reason = record.stop(batch.rewards, float(policy.sigma.mean()), batch.edges)
             if reason is not None:
                 stopped = reason
@@ -217,7 +222,10 @@ def policy_gradient(
     except KeyboardInterrupt:
         stopped = "interrupted"
         warnings.warn(f"interrupted after {len(record.rows)} steps: returning the best DAG so far", stacklevel=2)
-    assert record.A is not None
+    mode = policy.mode()
+    mode_score = float(reward(mode[None])[0])
+    if record.A is None:
+        raise ValueError("score returned no finite number for any graph")
     name = "random" if init is None else "given"
     history = record.history()
     return SearchResult(
@@ -237,6 +245,16 @@ def start_policy(
     if len(init.mu) != vec_dim(d):
         raise ValueError(f"init has {len(init.mu)} coordinates; graphs of {d} nodes have {vec_dim(d)}")
     return GaussianPolicy(init.mu.copy(), init.log_sigma.copy())
+
+
+def check_options(bound: float, entropy: float, time_budget: float | None) -> None:
+    """Refuse values under which nothing could be learned."""
+    if not bound > 0:
+        raise ValueError(f"bound must be positive, got {bound!r}")
+    if not np.isfinite(entropy):
+        raise ValueError(f"entropy must be a finite number, got {entropy!r}")
+    if time_budget is not None and not time_budget > 0:
+        raise ValueError(f"time_budget must be a positive number of seconds or None, got {time_budget!r}")
 
 
 def positive_int(parameter: str, value: int | None, default: int) -> int:
