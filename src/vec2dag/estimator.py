@@ -3,9 +3,8 @@
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
@@ -22,6 +21,9 @@ from .prune import prune_linear
 from .scores import CRITERIA, Criterion, Linear, Score, choose, effective_jobs
 from .search import Callback, SearchResult, check_options
 from .table import check_names, check_values, data_warnings, default_names, frame_labels
+
+if TYPE_CHECKING:
+    import networkx
 
 __all__ = ["ALIAS", "DataWarning"]
 
@@ -380,7 +382,7 @@ class ALIAS(BaseEstimator):
         return (self.cpdag_ & self.cpdag_.T).astype(bool)
 
     @property
-    def graph_(self) -> nx.DiGraph:
+    def graph_(self) -> "networkx.DiGraph":
         """The estimated DAG with names; edges have ``weight`` and ``direction`` ("determined" or "free")."""
         check_is_fitted(self)
         return to_networkx(self.adjacency_matrix_, self._names, weights=self.weights_, free=self.free_)

@@ -399,6 +399,16 @@ def equal_variance_order(score: Score) -> NDArray[np.int64]:
     return order
 
 
+def _residuals_of_sets(score: Score, node: int, masks: list[int]) -> NDArray[np.float64]:
+    """Mean squared residuals of ``node`` given the sets of parents whose bits are set in ``masks``."""
+    members = (np.array(masks)[:, None] >> np.arange(score.d) & 1).astype(np.uint8)
+    if isinstance(score.regression, Linear):
+        A = np.zeros((len(masks), score.d, score.d), np.uint8)
+        A[:, :, node] = members
+        return score.regression.residuals(A, n_jobs=1)[:, node]
+    return np.array([score.local(node, np.flatnonzero(row)) for row in members])
+
+
 def exact_search(score: Score, max_nodes: int = 12) -> Refined:
     """The DAG with the highest score of all, by dynamic programming over subsets (Silander & Myllymaki 2006).
 
@@ -420,7 +430,7 @@ def exact_search(score: Score, max_nodes: int = 12) -> Refined:
     cost, chosen = np.empty((d, size)), np.empty((d, size), np.int64)
     for i in range(d):
         masks = [mask for mask in range(size) if not mask >> i & 1]
-        local = score.link([score.local(i, [j for j in range(d) if mask >> j & 1]) for mask in masks])
+        local = score.link(_residuals_of_sets(score, i, masks))
         cost[i], chosen[i] = np.inf, np.arange(size)
         cost[i, masks] = local + price * edges[masks]
         # The best parents within a set are those of the set itself or of the set without one of its members.
