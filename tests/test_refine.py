@@ -21,7 +21,10 @@ def problem(d, k, n, seed, criterion):
 
 def select_slowly(score, node, allowed, price):
     """Grow and shrink, straight from the definition."""
-    link = lambda parents: float(score.link(score.local(node, sorted(parents))))  # noqa: E731
+
+    def link(parents):
+        return float(score.link(score.local(node, sorted(parents))))
+
     parents = set()
     while allowed - parents:
         best = min(sorted(allowed - parents), key=lambda j: link(parents | {j}))
