@@ -1,5 +1,6 @@
 """Options and fixtures shared by the tests."""
 
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -37,5 +38,20 @@ def shared_linear():
     def load(name: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
         with np.load(SHARED / f"lin_{name}_n1000_s{seed}.npz") as file:
             return file["X"], (file["B"] != 0).astype(np.uint8)
+
+    return load
+
+
+@pytest.fixture
+def shared_gp():
+    """Loader of the shared nonlinear sets: ``shared_gp("gp" or "pnl_gp", number) -> (X, A)``."""
+    if not SHARED.is_dir():
+        pytest.skip("the shared data folder is not beside this checkout")
+
+    def load(name: str, number: int) -> tuple[np.ndarray, np.ndarray]:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # files of Python 2
+            X, A = (np.load(SHARED / name / f"{kind}{number}.npy") for kind in ("data", "DAG"))
+        return X, (A != 0).astype(np.uint8)
 
     return load

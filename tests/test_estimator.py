@@ -467,9 +467,6 @@ def test_impossible_options_name_themselves_and_what_is_allowed(X, parameters, a
     [
         ({"backend": "sb3"}, "Stable-Baselines3"),
         ({"knowledge": {"forbidden": []}}, "background knowledge"),
-        ({"checkpoint": "file"}, "checkpoint"),
-        ({"regression": "gp"}, "Gaussian-process"),
-        ({"regression": LinearRegression()}, "scikit-learn"),
         ({"prune": "cam"}, "CAM"),
         ({"prune": "ci"}, "CI"),
     ],

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from .estimator import ALIAS, DataWarning
     from .graph import cpdag, dag2vec, is_dag, skeleton, topological_order, vec2dag, vec_dim
     from .moments import Moments
+    from .nonlinear import GaussianProcess, SklearnRegression
     from .policy import GaussianPolicy
     from .refine import Refined, exact_search, insertion_search
     from .scores import Criterion, Linear, Score, bic_ev, bic_nv, least_squares
@@ -21,12 +22,14 @@ __all__ = [
     "Criterion",
     "DataWarning",
     "GaussianPolicy",
+    "GaussianProcess",
     "Linear",
     "Moments",
     "Refined",
     "Score",
     "SearchResult",
     "Settings",
+    "SklearnRegression",
     "bic_ev",
     "bic_nv",
     "cpdag",
@@ -52,6 +55,7 @@ _HOMES = {
     "graph": ("cpdag", "dag2vec", "is_dag", "skeleton", "topological_order", "vec2dag", "vec_dim"),
     "engines": ("Settings",),
     "moments": ("Moments",),
+    "nonlinear": ("GaussianProcess", "SklearnRegression"),
     "policy": ("GaussianPolicy",),
     "refine": ("Refined", "exact_search", "insertion_search"),
     "scores": ("Criterion", "Linear", "Score", "bic_ev", "bic_nv", "least_squares"),

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from .engines import ALGORITHMS, GraphScore
 from .graph import as_adjacency, is_dag, topological_order
+from .nonlinear import BoundRegression
 from .policy import GaussianPolicy
 from .refine import (
     LinearOrders,
@@ -32,6 +33,11 @@ EXACT = 12
 # Up to SMALL nodes restarts go on until independent chains agree, which costs milliseconds; beyond MANY there are
 # none, as a descent takes seconds.
 SMALL, MANY = 20, 300
+# Regressions that are not linear are searched on every THIN-th row first, if that leaves FEWEST rows.
+THIN, FEWEST = 4, 100
+RESTARTS = {"batch_size": 2, "stall": 2, "agree": 2}
+# Up to so many nodes all of their d 2^(d-1) regressions are no more than a search would make.
+EXACT_FITS = 7
 # Steps without improvement after which a policy that started at a good order has settled.
 WARM_PATIENCE = 20
 
@@ -68,8 +74,9 @@ def discover(
     init : {"auto", "random"}, adjacency matrix (d, d), or order (d,), default "auto"
         ``"auto"`` is the greedy equal-variance order for equal-variance linear scores, random otherwise.
     refine : bool, default True
-        Continue with insertion search to a certified local optimum, or, up to 12 nodes and for linear ``bic-nv`` and
-        ``ls``, with the exact search for the best of all DAGs; arbitrary callables are not refined.
+        Continue with insertion search to a certified local optimum, or, up to 12 nodes (7 for regressions other than
+        linear) and for ``bic-nv`` and ``ls``, with the exact search for the best of all DAGs; arbitrary callables are
+        not refined.
     n_steps, batch_size, learning_rate, entropy, bound, time_budget, callback
         As in :func:`policy_gradient`; the policy over orders has no use for the learning rate, entropy and bound. The
         clock is looked at between descents, of which one can take seconds on hundreds of nodes. A callback that ends
@@ -88,11 +95,15 @@ def discover(
         raise ValueError(f"learning_rate must be positive, got {learning_rate!r}")
     local = score if isinstance(score, Score) else None
     greedy = local is not None and isinstance(local.regression, Linear) and local.criterion.name in ("bic-ev", "ls")
+    before = 0 if local is None else local.fits
     policy, name = _start(score, d, init, greedy)
     deadline = np.inf if time_budget is None else time.perf_counter() + time_budget
     options: dict[str, Any] = {"n_steps": n_steps, "batch_size": batch_size, "callback": callback}
     if algorithm == "auto" and local is not None and refine and not greedy and policy is None:
-        found = order_search(local, rng=rng, time_budget=time_budget, **options)
+        if isinstance(local.regression, BoundRegression):
+            found, name = _frugal(local, rng, deadline, options)
+        else:
+            found = order_search(local, rng=rng, time_budget=time_budget, **options)
     else:
         if algorithm == "auto":
             algorithm = "ppo" if local is None else "conditional"
@@ -113,7 +124,7 @@ def discover(
     found = replace(found, init=name)
     if refine and local is not None and found.stopped not in ("interrupted", "callback"):
         found = _refine(local, found, rng, deadline)
-    return found
+    return found if local is None else replace(found, fits=local.fits - before)
 
 
 def _start(score: Any, d: int, init: str | ArrayLike, greedy: bool) -> tuple[GaussianPolicy | None, str]:
@@ -140,6 +151,31 @@ def _start(score: Any, d: int, init: str | ArrayLike, greedy: bool) -> tuple[Gau
     )
 
 
+def _frugal(
+    score: Score, rng: np.random.Generator, deadline: float, options: dict[str, Any]
+) -> tuple[SearchResult, str]:
+    """The policy over orders where a regression takes its time: restarts on a part of the rows, one chain on all."""
+
+    def search(score: Score, share: float = 1.0, **settings: Any) -> SearchResult:
+        left = None if np.isinf(deadline) else max(share * (deadline - time.perf_counter()), 1e-3)
+        given = {name: value for name, value in options.items() if value is not None}
+        return order_search(score, rng=rng, time_budget=left, **settings | given)
+
+    assert isinstance(score.regression, BoundRegression)
+    if score.n < THIN * FEWEST:
+        return search(score, **RESTARTS), "random"
+    thinned = Score(None, score.regression.thinned(THIN), score.criterion, n_jobs=score.n_jobs)
+    guide = search(thinned, share=0.25, **RESTARTS)
+    start = Refined(guide.A, float(score(guide.A)), topological_order(guide.A))
+    if guide.stopped in ("interrupted", "callback"):
+        found = replace(guide, score=start.score, mode=start.A, mode_score=start.score)
+    else:
+        orders = orders_of(score, guide.A, deadline)
+        start = max([start, *descend_all(orders, [start.order], 1)], key=lambda r: r.score)
+        found = search(score, start=start, batch_size=1, stall=1, agree=1)
+    return found, f"every {THIN}th row"
+
+
 def _refine(score: Score, found: SearchResult, rng: np.random.Generator, deadline: float) -> SearchResult:
     """Descend from what the search found and from orders around it, then certify."""
 
@@ -148,14 +184,17 @@ def _refine(score: Score, found: SearchResult, rng: np.random.Generator, deadlin
 
     best = Refined(found.A, found.score, topological_order(found.A))
     stopped, certified = found.stopped, False
-    exact = score.d <= EXACT and score.criterion.decomposable and isinstance(score.regression, Linear) and left() > 0
+    linear = isinstance(score.regression, Linear)
+    few = score.d <= (EXACT if linear else EXACT_FITS)
+    # Exact search cannot stop half way, so that it is not for expensive regressions within a budget.
+    exact = few and score.criterion.decomposable and (left() > 0 if linear else np.isinf(deadline))
     try:
         if exact:
             # Among equivalent optima the one that the search found stays.
             optimum = exact_search(score)
             best = optimum if optimum.score > best.score + score.resolution else best
             return replace(found, A=best.A, score=best.score, certified=True, exact=True)
-        orders = orders_of(score)
+        orders = orders_of(score, best.A, deadline)
         if found.algorithm != "orders" and left() > 0:
             mean = np.argsort(found.policy.mu[: score.d], kind="stable")
             second = equal_variance_order(score) if found.init == "equal-variance order" else mean

@@ -249,7 +249,7 @@ class LocalConditional(Conditional):
             for i in range(d):
                 near = np.flatnonzero(A[i] | A[:, i])
                 near = near[np.argsort(p[near])]
-                own = score.link([score.local(i, near[:q]) for q in range(len(near) + 1)]) - links[i]
+                own = score.link(score.local_batch([(i, near[:q]) for q in range(len(near) + 1)])) - links[i]
                 # After q neighbours: those behind are children of i, those before its parents.
                 toggled = table[near, i]
                 children = A[i, near].astype(bool)
@@ -306,10 +306,11 @@ def toggle_table(score: Score, A: NDArray[np.uint8]) -> tuple[NDArray[np.float64
         links = _kernels.toggle_links(A, score.regression.stats, c.kind, c.offset, 1e-8, table)
         return links, table
     links = score.link(score.residuals(A))
+    wanted: list[tuple[int, set[int]]] = []
     for i in range(d):
         parents = set(np.flatnonzero(A[:, i]).tolist())
-        others = [j for j in range(d) if j != i]
-        table[i, others] = score.link([score.local(i, parents ^ {j}) for j in others]) - links[i]
+        wanted += [(i, parents ^ {j}) for j in range(d) if j != i]
+    table[~np.eye(d, dtype=bool)] = score.link(score.local_batch(wanted)) - np.repeat(links, d - 1)
     return links, table
 
 

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -46,9 +47,7 @@ class _ScoreName(str):
         model = self.estimator
         check_is_fitted(model)
         values = validate_data(model, X, reset=False, dtype=np.float64, ensure_min_samples=2)
-        moments = Moments.of(values)
-        score = Score(moments.standardised() if model.standardize else moments, "linear", str(self))
-        return float(score(model.adjacency_matrix_))
+        return float(Score(model._prepared(values), model.regression, str(self))(model.adjacency_matrix_))
 
 
 class _ScoreParameter:
@@ -77,8 +76,9 @@ class ALIAS(BaseEstimator):
         What to maximise. ``"bic-nv"`` (unequal noise variances) does not depend on the units of the columns;
         ``"bic-ev"`` and ``"ls"`` (equal noise variances) read the variances themselves. A callable takes an
         adjacency matrix (d, d) and returns a number.
-    regression : {"linear"}, default "linear"
-        How nodes are regressed on their parents.
+    regression : {"linear", "gp"}, GaussianProcess, SklearnRegression, or regressor, default "linear"
+        How nodes are regressed on their parents: linearly, by Gaussian processes (``"gp"`` is ``GaussianProcess()``,
+        the paper's), or by any estimator with ``fit`` and ``predict``.
     algorithm : {"auto", "conditional", "credit", "ppo", "a2c", "reinforce"}, default "auto"
         ``"auto"`` is the conditional gradient for equal-variance scores, the policy over orders for ``"bic-nv"``
         (for which the gradient alone stops short), and PPO for callables.
@@ -95,7 +95,8 @@ class ALIAS(BaseEstimator):
         random otherwise, ``"random"`` is the paper's cold start. ``search_.init`` says which it was.
     refine : bool, default True
         Continue with insertion search until no move of a node in the order and no change of an edge improves the
-        score (``search_.certified``). Up to 12 columns the best of all DAGs is computed for ``"bic-nv"`` and ``"ls"``
+        score (``search_.certified``). Up to 12 columns (7 for regressions other than linear) the best of all DAGs is
+        computed for ``"bic-nv"`` and ``"ls"``
         (``search_.exact``). Arbitrary callables are not refined.
     prune : {"auto", "linear", None} or callable, default "auto"
         ``"linear"`` thresholds regression coefficients, a callable maps ``(X, A)`` to an adjacency matrix.
@@ -107,7 +108,9 @@ class ALIAS(BaseEstimator):
     knowledge : None
     time_budget : float, optional
         Seconds after which the best graph so far is taken.
-    checkpoint : None
+    checkpoint : path, optional
+        A file in which the local scores of a regression that is not linear are kept: a run that is interrupted and
+        started again, or repeated with other settings of the search, does not fit them again.
     n_jobs : int, optional
         Threads; None uses every core. The result does not depend on it.
     random_state : int, Generator, RandomState or None
@@ -227,29 +230,38 @@ class ALIAS(BaseEstimator):
             self._fit(X, names, callback)
         return self
 
+    @property
+    def _linear(self) -> bool:
+        return isinstance(self.regression, str) and self.regression == "linear"
+
+    def _prepared(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """A copy of the table as regressions get it: centred, and standardised if asked."""
+        values = values - values.mean(axis=0)
+        return values / values.std(axis=0) if self.standardize else values
+
     def _fit(self, X: Any, names: Sequence[str] | None, callback: Callback | None) -> None:
         data = self._validate(X, names)
         moments = data if isinstance(data, Moments) else Moments.of(data, self._names)
         if self.standardize:
             moments = moments.standardised()
         linear = Linear(moments)
-        score = self._make_score(moments, linear)
-        rng = _generator(self.random_state)
-        found = discover(
-            score,
-            d=linear.d,
-            rng=rng,
-            algorithm=self.algorithm,
-            init=self.init,
-            refine=self.refine,
-            n_steps=self.n_steps,
-            batch_size=self.batch_size,
-            learning_rate=self.learning_rate,
-            entropy=self.entropy,
-            bound=self.bound,
-            time_budget=self.time_budget,
-            callback=callback,
-        )
+        score = self._make_score(data, linear)
+        with nullcontext() if self.checkpoint is None else score.stored(self.checkpoint):
+            found = discover(
+                score,
+                d=linear.d,
+                rng=_generator(self.random_state),
+                algorithm=self.algorithm,
+                init=self.init,
+                refine=self.refine,
+                n_steps=self.n_steps,
+                batch_size=self.batch_size,
+                learning_rate=self.learning_rate,
+                entropy=self.entropy,
+                bound=self.bound,
+                time_budget=self.time_budget,
+                callback=callback,
+            )
         self.adjacency_raw_ = found.A
         self.score_ = found.score
         self.adjacency_matrix_ = self._pruned(data, linear, score, found.A)
@@ -264,9 +276,6 @@ class ALIAS(BaseEstimator):
         for name, value, coming in (
             ("backend", self.backend == "sb3", "the Stable-Baselines3 backend"),
             ("knowledge", self.knowledge is not None, "background knowledge"),
-            ("checkpoint", self.checkpoint is not None, "checkpoint and resume"),
-            ("regression", self.regression == "gp", "Gaussian-process regression"),
-            ("regression", hasattr(self.regression, "predict"), "regression with scikit-learn estimators"),
             ("prune", isinstance(self.prune, str) and self.prune in ("cam", "ci"), "CAM and CI pruning"),
         ):
             if value:
@@ -282,6 +291,12 @@ class ALIAS(BaseEstimator):
         if not self.prune_threshold >= 0:
             raise ValueError(f"prune_threshold must be at least 0, got {self.prune_threshold!r}")
         check_options(self.bound, self.entropy, self.time_budget)
+        named = isinstance(self.score, str | Criterion)
+        if self.checkpoint is not None and not isinstance(self.score, Score) and (self._linear or not named):
+            raise ValueError(
+                "checkpoint keeps the local scores of regressions that are not linear: regression='linear' takes "
+                "microseconds each, and a callable score has none"
+            )
         if self.standardize and isinstance(self.score, Score):
             raise ValueError("standardize=True has no effect on a Score, which holds its own data: standardise those")
         effective_jobs(self.n_jobs)
@@ -309,14 +324,16 @@ class ALIAS(BaseEstimator):
             warnings.warn(sentence, DataWarning, stacklevel=3)
         return values
 
-    def _make_score(self, moments: Moments, linear: Linear) -> Score | Callable[[Any], float]:
+    def _make_score(self, data: NDArray[np.float64] | Moments, linear: Linear) -> Any:
         if isinstance(self.score, Score):
             if self.score.d != linear.d:
                 raise ValueError(f"score is for {self.score.d} columns, X has {linear.d}")
             return self.score
         if isinstance(self.score, str | Criterion):
-            choose("regression", self.regression, {"linear": None})
-            return Score(None, linear, self.score, n_jobs=self.n_jobs)
+            if self._linear:
+                return Score(None, linear, self.score, n_jobs=self.n_jobs)
+            table = data if isinstance(data, Moments) else self._prepared(data)
+            return Score(table, self.regression, self.score, n_jobs=self.n_jobs, names=self._names)
         if callable(self.score):
             return self.score
         raise ValueError(

@@ -4,9 +4,10 @@ Given an order, parents are selected among the predecessors by growing and shrin
 place changes order and skeleton together, which single edges and the gradient cannot do.
 """
 
+import math
 import time
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -86,78 +87,133 @@ class LinearOrders:
         return A, moved, moves
 
 
-class LocalOrders:
-    """For any score with local residuals."""
+@dataclass(frozen=True)
+class _Choice:
+    """Parents selected for a node, and their cost: the link of the residual plus the price of the edges."""
 
-    def __init__(self, score: Score) -> None:
-        self.score = score
-        self.selected: dict[tuple[int, frozenset[int]], tuple[float, frozenset[int]]] = {}
+    parents: frozenset[int]
+    cost: float
+
+
+class LocalOrders:
+    """For any score with local residuals: few regressions, and those that are needed together in one batch.
+
+    A selection is a set of parents that no single addition or removal improves. It starts from the selection for
+    the neighbouring place in the order, so that where that is still the best only one new regression is needed.
+
+    Parameters
+    ----------
+    score : Score
+    hint : array of shape (d, d), optional
+        A graph that is thought to be near the best: selections that have no neighbour start from its parents.
+    deadline : float, default inf
+        Of ``time.perf_counter``: what has been reached then is returned as it is.
+    """
+
+    def __init__(self, score: Score, hint: NDArray[np.uint8] | None = None, deadline: float = np.inf) -> None:
+        self.score, self.deadline = score, deadline
+        self.hint = np.zeros((score.d, score.d), np.uint8) if hint is None else hint
+        self.selected: dict[tuple[int, frozenset[int]], _Choice] = {}
         # The price of an edge in units of links; under equal variances it follows the total.
         self.price = score.penalty * score.d
 
-    def select(self, node: int, allowed: frozenset[int]) -> tuple[float, frozenset[int]]:
-        """Grow and shrink the parents of ``node`` among ``allowed``: the link of the residual, and the parents."""
-        if (node, allowed) not in self.selected:
-            parents: frozenset[int] = frozenset()
-            link = self._link(node, parents)
-            for grow in (True, False):
-                while True:
-                    options = [parents ^ {j} for j in sorted(allowed - parents if grow else parents)]
-                    links = [self._link(node, option) for option in options]
-                    if not links or min(links) + (self.price if grow else -self.price) >= link:
-                        break
-                    best = int(np.argmin(links))
-                    link, parents = links[best], options[best]
-            self.selected[node, allowed] = link, parents
-        return self.selected[node, allowed]
+    def select(self, wanted: list[tuple[int, frozenset[int], frozenset[int]]]) -> list[_Choice]:
+        """The parents of each node among those allowed, climbing from given ones: ``(node, allowed, start)``."""
+        climbs = {(node, allowed): start for node, allowed, start in wanted if (node, allowed) not in self.selected}
+        costs = self._costs([(node, start) for (node, _), start in climbs.items()])
+        at = {key: _Choice(start, cost) for (key, start), cost in zip(climbs.items(), costs, strict=True)}
+        while at:
+            if time.perf_counter() > self.deadline:
+                return [at.get((node, allowed)) or self.selected[node, allowed] for node, allowed, _ in wanted]
+            options = [(key, at[key].parents ^ {j}) for key in at for j in sorted(key[1])]
+            costs = self._costs([(node, parents) for (node, _), parents in options])
+            best: dict[tuple[int, frozenset[int]], _Choice] = dict(at)
+            for (key, parents), cost in zip(options, costs, strict=True):
+                if cost < best[key].cost:
+                    best[key] = _Choice(parents, cost)
+            done = [key for key in at if best[key].cost >= at[key].cost - 1e-12]
+            self.selected.update((key, at[key]) for key in done)
+            at = {key: best[key] for key in at if key not in done}
+        return [self.selected[node, allowed] for node, allowed, _ in wanted]
 
-    def _link(self, node: int, parents: Iterable[int]) -> float:
-        return float(self.score.link(self.score.local(node, parents)))
-
-    def value(self, order: list[int]) -> tuple[float, list[frozenset[int]]]:
-        """Score of the graph selected for an order, and the parents of its nodes in order."""
-        found = [self.select(node, frozenset(order[:t])) for t, node in enumerate(order)]
-        total = sum(link for link, _ in found)
-        edges = sum(len(parents) for _, parents in found)
-        mean = total / self.score.d
-        value = -mean if self.score.criterion.decomposable else -np.log(mean)
-        return float(value - self.score.penalty * edges), [parents for _, parents in found]
+    def _costs(self, sets: list[tuple[int, frozenset[int]]]) -> list[float]:
+        links = self.score.link(self.score.local_batch(sets))
+        return [float(link) + self.price * len(parents) for link, (_, parents) in zip(links, sets, strict=True)]
 
     def descend(self, order: NDArray[np.int64], floor: float = -np.inf, full: bool = False) -> tuple[Refined, int]:
-        """See :class:`Orders`; ``full`` has no meaning here, all places are always tried."""
+        """See :class:`Orders`; unless ``full``, a direction ends after two places in a row without improvement."""
         current = [int(node) for node in order]
+        choices = self._choose(current)
         if not self.score.criterion.decomposable:
-            self._reprice(current)
-        score, parents = self.value(current)
-        moves = 0
-        improved = True
-        while improved:
-            improved = False
-            for node in range(self.score.d):
-                rest = [other for other in current if other != node]
-                tries = [[*rest[:q], node, *rest[q:]] for q in range(len(current))]
-                values = [self.value(t) for t in tries]
-                best = int(np.argmax([v for v, _ in values]))
-                if values[best][0] > max(score, floor) + self.score.resolution:
-                    current, (score, parents) = tries[best], values[best]
-                    moves += 1
-                    improved = True
+            choices = self._reprice(current, choices)
+        best = self._value(choices)
+        moves, unmoved, node = 0, 0, -1
+        while unmoved < self.score.d and time.perf_counter() < self.deadline:
+            node = (node + 1) % self.score.d
+            unmoved += 1
+            for step in (1, -1):
+                worse = 0
+                for place, changed in self._slide(current, choices, node, step):
+                    value, worse = self._value(choices | changed), worse + 1
+                    if value > max(best, floor) + self.score.resolution:
+                        best, unmoved, target, change, worse = value, 0, place, changed, 0
+                    if worse == 2 and not full:
+                        break
+            if unmoved == 0:
+                current.remove(node)
+                current.insert(target, node)
+                choices |= change
+                moves += 1
         A = np.zeros((self.score.d, self.score.d), np.uint8)
-        for node, sources in zip(current, parents, strict=True):
-            A[list(sources), node] = 1
-        return Refined(A, score, np.array(current)), moves
+        for i, choice in choices.items():
+            A[sorted(choice.parents), i] = 1
+        return Refined(A, float(self.score(A)), np.array(current)), moves
 
-    def _reprice(self, order: list[int]) -> None:
+    def _choose(self, order: list[int]) -> dict[int, _Choice]:
+        """Selections for an order as it is."""
+        wanted = []
+        for t, node in enumerate(order):
+            allowed = frozenset(order[:t])
+            wanted.append((node, allowed, allowed & set(np.flatnonzero(self.hint[:, node]).tolist())))
+        return dict(zip(order, self.select(wanted), strict=True))
+
+    def _slide(
+        self, order: list[int], choices: dict[int, _Choice], node: int, step: int
+    ) -> Iterator[tuple[int, dict[int, _Choice]]]:
+        """Other places for a node, outwards in one direction, with the selections that differ there."""
+        place = order.index(node)
+        changed, before = {node: choices[node]}, frozenset(order[:place])
+        while 0 <= place + step < len(order):
+            place += step
+            other = order[place]
+            # The node and the one that it passes change sides; nobody else notices.
+            before = before | {other} if step == 1 else before - {other}
+            behind = frozenset(order[:place]) - {node} if step == 1 else frozenset(order[:place]) | {node}
+            changed[node], changed[other] = self.select(
+                [(node, before, changed[node].parents & before), (other, behind, choices[other].parents & behind)]
+            )
+            yield place, dict(changed)
+
+    def _value(self, choices: dict[int, _Choice]) -> float:
+        """Score of the selected graph."""
+        edges = sum(len(choice.parents) for choice in choices.values())
+        mean = sum(choice.cost for choice in choices.values()) / self.score.d - self.price * edges / self.score.d
+        value = -mean if self.score.criterion.decomposable else -math.log(mean)
+        return value - self.score.penalty * edges
+
+    def _reprice(self, order: list[int], choices: dict[int, _Choice]) -> dict[int, _Choice]:
         """Make an edge cost its penalty at the present total: ``ln((T - gain) / T) = -penalty``."""
         for _ in range(4):
-            total = sum(self.select(node, frozenset(order[:t]))[0] for t, node in enumerate(order))
-            self.price = total * (1.0 - np.exp(-self.score.penalty))
+            total = sum(choice.cost - self.price * len(choice.parents) for choice in choices.values())
+            self.price = total * (1.0 - math.exp(-self.score.penalty))
             self.selected.clear()
+            choices = self._choose(order)
+        return choices
 
 
-def orders_of(score: Score) -> Orders:
+def orders_of(score: Score, hint: NDArray[np.uint8] | None = None, deadline: float = np.inf) -> Orders:
     """The compiled descent for linear scores, the general one otherwise."""
-    return LinearOrders(score) if isinstance(score.regression, Linear) else LocalOrders(score)
+    return LinearOrders(score) if isinstance(score.regression, Linear) else LocalOrders(score, hint, deadline)
 
 
 def descend_all(
@@ -301,12 +357,13 @@ def order_search(
     """
     n_steps = positive_int("n_steps", n_steps, 150)
     batch_size = positive_int("batch_size", batch_size, 8)
-    d, orders = score.d, orders_of(score)
-    record = Record(n_steps, PATIENCE, time_budget, callback)
+    d = score.d
+    record = Record(n_steps, PATIENCE, time_budget, callback, score)
     agreed, stopped, chain = 0, "steps", _Chain(d, score.resolution, start)
     best = start or Refined(np.zeros((d, d), np.uint8), float(score(np.zeros((d, d), np.uint8))), np.arange(d))
     record.offer(best.A, best.score)
     deadline = np.inf if time_budget is None else time.perf_counter() + time_budget
+    orders = orders_of(score, None if start is None else start.A, deadline)
     sigma = np.exp(chain.log_sigma)
     try:
         for _ in range(n_steps):
@@ -406,7 +463,7 @@ def _residuals_of_sets(score: Score, node: int, masks: list[int]) -> NDArray[np.
         A = np.zeros((len(masks), score.d, score.d), np.uint8)
         A[:, :, node] = members
         return score.regression.residuals(A, n_jobs=1)[:, node]
-    return np.array([score.local(node, np.flatnonzero(row)) for row in members])
+    return score.local_batch([(node, np.flatnonzero(row)) for row in members])
 
 
 def exact_search(score: Score, max_nodes: int = 12) -> Refined:

@@ -6,24 +6,32 @@ residuals and the number of edges become one number). All scores are divided by 
 
 import math
 import os
-from collections.abc import Callable, Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol, TypeVar
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
+import joblib
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from . import _kernels
+from .cache import LocalCache
 from .graph import as_adjacency
-from .moments import Moments
+from .moments import Moments, one_blas_thread
+from .nonlinear import BoundRegression, GaussianProcess, SklearnRegression
 
 __all__ = ["Criterion", "Linear", "Regression", "Score", "bic_ev", "bic_nv", "least_squares"]
 
 
 T = TypeVar("T")
+# Seconds between writes of a file of local scores.
+SAVE_EVERY = 30.0
 
 # --- criteria -------------------------------------------------------------------------------------------------
 
@@ -87,9 +95,14 @@ CRITERIA: dict[str, Criterion] = {"bic-ev": bic_ev, "bic-nv": bic_nv, "ls": leas
 class Regression(Protocol):
     """What a score needs of a regression; ``n`` rows, ``d`` columns called ``names``."""
 
-    n: int
-    d: int
-    names: tuple[str, ...]
+    @property
+    def n(self) -> int: ...
+
+    @property
+    def d(self) -> int: ...
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
 
     def residual(self, node: int, parents: Sequence[int]) -> float:
         """Mean squared residual of ``node`` after regression on ``parents``."""
@@ -174,13 +187,24 @@ class Score:
     ----------
     X : array of shape (n, d), Moments, or None
         The data; None when ``regression`` is an object that already holds them.
-    regression : {"linear"} or Regression, default "linear"
+    regression : {"linear", "gp"}, GaussianProcess, SklearnRegression, regressor, or Regression, default "linear"
+        ``"gp"`` is ``GaussianProcess()``; a regressor has ``fit`` and ``predict``; a Regression already holds data.
     criterion : {"bic-nv", "bic-ev", "ls"} or Criterion, default "bic-nv"
     reference : bool, default False
         Compute linear scores exactly as the released implementation of the paper: uncentred, and with ``1e-8``
         inside the logarithm of ``bic-nv``.
     n_jobs : int or None, default None
-        Threads for batches; None uses every core.
+        Workers for batches; None uses every core. They are threads, or for regressions other than linear whatever
+        ``joblib.parallel_config`` asks for.
+    cache : LocalCache, optional
+        Where mean squared residuals of regressions other than linear are remembered; the default holds 256 MiB.
+    names : sequence of str, optional
+        Of the columns of ``X``, for error messages.
+
+    Attributes
+    ----------
+    fits : int
+        Regressions made so far, other than linear: what a search costs.
 
     Examples
     --------
@@ -195,51 +219,92 @@ class Score:
     def __init__(
         self,
         X: ArrayLike | Moments | None,
-        regression: str | Regression = "linear",
+        regression: Any = "linear",
         criterion: str | Criterion = "bic-nv",
         *,
         reference: bool = False,
         n_jobs: int | None = None,
+        cache: LocalCache | None = None,
+        names: Sequence[str] | None = None,
     ) -> None:
         if isinstance(criterion, str):
             criterion = choose("criterion", criterion, CRITERIA)
-        if isinstance(regression, str):
-            choose("regression", regression, {"linear": Linear})
-            if X is None:
-                raise ValueError("X is needed: regression='linear' holds no data")
-            regression = Linear(X, reference=reference)
-            if reference and criterion.kind == _kernels.BIC_NV:
-                criterion = Criterion(criterion.name, criterion.kind, criterion.lambda0, offset=1e-8)
-        elif X is not None or reference:
-            raise ValueError("a regression object holds its own data: pass X=None and reference=False")
-        self.regression: Regression = regression
+        if reference and regression != "linear":
+            raise ValueError(f"reference=True is for regression='linear', got {regression!r}")
+        if reference and criterion.kind == _kernels.BIC_NV:
+            criterion = Criterion(criterion.name, criterion.kind, criterion.lambda0, offset=1e-8)
+        self.regression: Regression = _bound(X, regression, reference, names)
         self.criterion = criterion
-        self.n, self.d, self.names = regression.n, regression.d, regression.names
+        self.n, self.d, self.names = self.regression.n, self.regression.d, self.regression.names
         self.penalty = criterion.penalty(self.n, self.d)
         self.n_jobs = n_jobs
-        self._cache: dict[tuple[int, int], float] = {}
+        self.cache = LocalCache() if cache is None else cache
+        self.fits = 0
+        self._file: Path | None = None
+        self._saved = 0.0
 
     def local(self, node: int, parents: Iterable[int]) -> float:
         """Mean squared residual of ``node`` after regression on ``parents``: the unit a criterion combines.
 
         Regressions other than linear are remembered by (node, set of parents).
         """
-        node, sources = int(node), sorted({int(p) for p in parents})
-        if node in sources:
-            raise ValueError(f"node {node} cannot be its own parent")
+        return float(self.local_batch([(node, parents)])[0])
+
+    def local_batch(self, wanted: Sequence[tuple[int, Iterable[int]]]) -> NDArray[np.float64]:
+        """Mean squared residuals of several (node, parents); those not yet known are computed in parallel."""
+        keys: list[tuple[int, int]] = []
+        for node, parents in wanted:
+            sources = {int(p) for p in parents}
+            if node in sources:
+                raise ValueError(f"node {node} cannot be its own parent")
+            keys.append((int(node), sum(1 << p for p in sources)))
         if isinstance(self.regression, Linear):
-            return self.regression.residual(node, sources)
-        key = (node, sum(1 << p for p in sources))
-        if key not in self._cache:
-            value = float(self.regression.residual(node, sources))
-            if not 0 < value < math.inf:
-                names = [self.names[p] for p in sources]
-                raise ValueError(
-                    f"the regression of {self.names[node]!r} on {names} gave a mean squared residual of {value}; "
-                    "a positive number is needed"
-                )
-            self._cache[key] = value
-        return self._cache[key]
+            return np.array([self.regression.residual(node, _members(mask)) for node, mask in keys])
+        known = {key: self.cache.get(key) for key in keys}
+        missing = [key for key, value in known.items() if value is None]
+        if missing:
+            # As results arrive, so that an interrupt loses none of them.
+            for key, value in zip(missing, self._evaluate(missing), strict=True):
+                known[key] = value
+                self.fits += 1
+                self.cache.put(key, value)
+            if self._file is not None and time.monotonic() > self._saved + SAVE_EVERY:
+                self._save()
+        return np.array([known[key] for key in keys], dtype=np.float64)
+
+    def _evaluate(self, keys: list[tuple[int, int]]) -> Iterator[float]:
+        workers = min(effective_jobs(self.n_jobs), len(keys))
+        if workers == 1:
+            yield from (_fit(self.regression, key) for key in keys)
+            return
+        with one_blas_thread():
+            parallel = joblib.Parallel(workers, prefer="threads", return_as="generator")
+            yield from parallel(joblib.delayed(_fit)(self.regression, key) for key in keys)
+
+    @contextmanager
+    def stored(self, file: str | Path) -> Iterator[int]:
+        """Context in which local scores are kept in ``file``: read at first, written every half minute and at the end.
+
+        Yields the number of local scores that the file had. It must be one of the same data and regression.
+        """
+        if not isinstance(self.regression, BoundRegression):
+            raise ValueError("only regressions that are not linear are worth a file: linear ones take microseconds")
+        self._file, fingerprint = Path(file), self.regression.fingerprint()
+        self._fingerprint, self._saved = fingerprint, time.monotonic()
+        try:
+            yield self.cache.load(self._file, fingerprint)
+            self._save()
+        except BaseException:
+            if len(self.cache):
+                self._save()
+            raise
+        finally:
+            self._file = None
+
+    def _save(self) -> None:
+        assert self._file is not None
+        self.cache.save(self._file, self._fingerprint)
+        self._saved = time.monotonic()
 
     def link(self, residuals: ArrayLike) -> NDArray[np.float64]:
         """What the criterion sums over nodes: the logarithm of residuals for ``bic-nv``, residuals otherwise."""
@@ -260,7 +325,7 @@ class Score:
         if isinstance(self.regression, Linear):
             out = self.regression.residuals(flat, self.n_jobs)
         else:
-            out = np.array([[self.local(j, np.flatnonzero(a[:, j])) for j in range(self.d)] for a in flat])
+            out = self.local_batch([(j, np.flatnonzero(a[:, j])) for a in flat for j in range(self.d)])
         return out.reshape(adjacency.shape[:-1])
 
     def combine(self, residuals: NDArray[np.float64], edges: ArrayLike) -> NDArray[np.float64]:
@@ -287,6 +352,47 @@ class Score:
         if adjacency.shape[-1] != self.d:
             raise ValueError(f"A has {adjacency.shape[-1]} nodes, the data have {self.d} columns")
         return adjacency
+
+
+def _bound(X: ArrayLike | Moments | None, regression: Any, reference: bool, names: Sequence[str] | None) -> Regression:
+    """The regression with its data."""
+    if isinstance(regression, str):
+        choose("regression", regression, {"linear": None, "gp": None})
+    elif hasattr(regression, "predict"):
+        regression = SklearnRegression(regression)
+    elif not hasattr(regression, "bind"):
+        if not hasattr(regression, "residual"):
+            raise ValueError(
+                f"regression={regression!r}: allowed are 'linear', 'gp', GaussianProcess(...), SklearnRegression(...), "
+                "objects with fit and predict, and objects that hold data and have residual"
+            )
+        if X is not None:
+            raise ValueError("a regression object holds its own data: pass X=None")
+        return regression
+    if X is None:
+        raise ValueError(f"X is needed: regression={regression!r} holds no data")
+    if regression == "linear":
+        return Linear(X if isinstance(X, Moments) else Moments.of(X, names), reference=reference)
+    if isinstance(X, Moments):
+        raise ValueError(f"regression={regression!r} needs the rows of the table; Moments have only mean and scatter")
+    return (GaussianProcess() if regression == "gp" else regression).bind(X, names)
+
+
+def _members(mask: int) -> list[int]:
+    return [p for p in range(mask.bit_length()) if mask >> p & 1]
+
+
+def _fit(regression: Regression, key: tuple[int, int]) -> float:
+    """One local regression; whatever goes wrong names the node and its parents."""
+    node, parents = key[0], _members(key[1])
+    what = f"the regression of {regression.names[node]!r} on {[regression.names[p] for p in parents]}"
+    try:
+        value = float(regression.residual(node, parents))
+    except Exception as error:
+        raise ValueError(f"{what} failed: {type(error).__name__}: {error}") from error
+    if not 0 < value < math.inf:
+        raise ValueError(f"{what} gave a mean squared residual of {value}; a positive number is needed")
+    return value
 
 
 # --- shared by everything that scores -------------------------------------------------------------------------

@@ -58,7 +58,9 @@ class SearchResult:
     policy : GaussianPolicy
         As it was at the end.
     history : dict of arrays
-        One entry a step: ``mean_reward``, ``max_reward``, ``best_score``, ``sigma`` and ``edges`` (means), ``seconds``.
+        One entry a step: ``mean_reward``, ``max_reward``, ``best_score``, ``sigma`` and ``edges`` (means), ``seconds``;
+        for regressions other than linear also ``fits``, those made so far, and ``hit_rate``, the share of local scores
+        that were already known.
     n_iter : int
         Steps made.
     stopped : str
@@ -71,6 +73,8 @@ class SearchResult:
         Whether no insertion of a node and no change of an edge improves the score.
     exact : bool
         Whether ``A`` is the best of all DAGs.
+    fits : int
+        Regressions made in all, refinement included, by :func:`vec2dag.discover.discover`; linear ones do not count.
     """
 
     A: NDArray[np.uint8]
@@ -85,6 +89,7 @@ class SearchResult:
     algorithm: str
     certified: bool = False
     exact: bool = False
+    fits: int = 0
 
 
 @dataclass
@@ -95,6 +100,7 @@ class Record:
     patience: int
     time_budget: float | None
     callback: Callback | None
+    source: Any = None
     A: NDArray[np.uint8] | None = None
     score: float = -np.inf
     improved: int = 0
@@ -109,7 +115,8 @@ class Record:
     def stop(self, rewards: NDArray[np.float64], sigma: float, edges: float) -> str | None:
         """Write a row of history; the reason to stop now, if there is one."""
         seconds = time.perf_counter() - self.start
-        self.rows.append((rewards.mean(), rewards.max(), self.score, sigma, edges, seconds))
+        row = (rewards.mean(), rewards.max(), self.score, sigma, edges, seconds)
+        self.rows.append(row if self.source is None else (*row, self.source.fits, self.source.cache.hit_rate))
         step = len(self.rows)
         if self.callback is not None and self.callback(
             Progress(step, self.n_steps, self.score, float(rewards.mean()), seconds)
@@ -119,8 +126,15 @@ class Record:
             return "time"
         return "settled" if step - self.improved >= self.patience else None
 
+    def __post_init__(self) -> None:
+        # Linear regressions cost nothing, and an arbitrary score has no local parts to count.
+        if not isinstance(self.source, Score) or isinstance(self.source.regression, Linear):
+            self.source = None
+
     def history(self) -> dict[str, NDArray[Any]]:
-        names = ("mean_reward", "max_reward", "best_score", "sigma", "edges", "seconds")
+        """The rows by name."""
+        costs = () if self.source is None else ("fits", "hit_rate")
+        names = ("mean_reward", "max_reward", "best_score", "sigma", "edges", "seconds", *costs)
         return dict(zip(names, np.array(self.rows).reshape(-1, len(names)).T, strict=True))
 
 
@@ -204,7 +218,7 @@ def policy_gradient(
         engine = kind(score, policy, rate, batch_size, bound, entropy)
     else:
         engine = WholeGraph(reward, policy, settings, rate, batch_size, bound, entropy)
-    record = Record(n_steps, patience, time_budget, callback)
+    record = Record(n_steps, patience, time_budget, callback, score)
     mode = policy.mode()
     record.offer(mode, float(reward(mode[None])[0]))
     stopped = "steps"

@@ -1,0 +1,389 @@
+"""Regressions beyond the linear: Gaussian processes, and any regressor with ``fit`` and ``predict``.
+
+Both are descriptions without data; ``bind`` joins one with a table and gives what a score needs.
+"""
+
+import math
+import pickle
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import joblib
+import numpy as np
+from numpy.polynomial import polynomial
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import lapack
+from sklearn.base import clone
+from sklearn.model_selection import check_cv, cross_val_predict
+
+from .table import check_names, default_names
+
+__all__ = ["BoundRegression", "GaussianProcess", "SklearnRegression"]
+
+# Above this share of rows to noise the rounding of float32 could exceed 1e-3 of a residual; at 1000 it is 4e-5.
+SINGLE_PRECISION = 1e4
+# The length scale is bracketed on every second row if there are more rows than this: an eighth of the cost.
+HALVE = 400
+# Distance, in the logarithm of the length scale, of the first points of the climb; and when a maximum is found.
+STEP, CLOSE = 0.15, 0.01
+# On half the rows, maxima of the likelihood this many nats lower are tried on all rows too.
+SLACK = 3.0
+
+
+@dataclass(frozen=True, eq=False)
+class BoundRegression:
+    """A regression joined with a table: what a :class:`Score` takes.
+
+    Attributes
+    ----------
+    method : GaussianProcess or SklearnRegression
+    X : array of shape (n, d)
+    names : tuple of str
+    """
+
+    method: "GaussianProcess | SklearnRegression"
+    X: NDArray[np.float64]
+    names: tuple[str, ...]
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return self.X.shape[0]
+
+    @property
+    def d(self) -> int:
+        """Number of columns."""
+        return self.X.shape[1]
+
+    def residual(self, node: int, parents: Sequence[int]) -> float:
+        """Mean squared residual of ``node`` after regression on ``parents``."""
+        return self.method.residual(self.X[:, list(parents)], self.X[:, node])
+
+    def thinned(self, step: int) -> "BoundRegression":
+        """On every ``step``-th row: a cheap picture of the same problem."""
+        return BoundRegression(self.method, self.X[::step], self.names)
+
+    def fingerprint(self) -> str:
+        """Of the table and the regression: equal where all residuals are equal."""
+        try:
+            return str(joblib.hash((self.X, self.method)))
+        except pickle.PicklingError:
+            raise ValueError(
+                f"a file of local scores needs a regressor that can be pickled, got {self.method}"
+            ) from None
+
+
+def _bind(method: Any, X: ArrayLike, names: Sequence[str] | None) -> BoundRegression:
+    values = np.array(X, dtype=np.float64)
+    if values.ndim != 2 or values.shape[0] < 2:
+        raise ValueError(f"X must have shape (n, d) with n >= 2, got {values.shape}")
+    if not np.isfinite(values).all():
+        raise ValueError("X contains NaN or infinity")
+    d = values.shape[1]
+    return BoundRegression(method, values, default_names(d) if names is None else check_names(names, d))
+
+
+# --- Gaussian processes ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class GaussianProcessFit:
+    """A fitted length scale.
+
+    Attributes
+    ----------
+    length_scale : float
+        The one with the highest marginal likelihood within the bounds.
+    log_likelihood : float
+        Logarithm of the marginal likelihood at it (of the rows that it was learned on).
+    residual : float
+        Mean squared residual of all rows, without ``offset``.
+    """
+
+    length_scale: float
+    log_likelihood: float
+    residual: float
+
+
+@dataclass(frozen=True)
+class GaussianProcess:
+    """Gaussian-process regression with an RBF kernel, unit amplitude, and a length scale learned for every fit.
+
+    The model is ``y ~ N(0, K + alpha I)``, ``K_ij = exp(-|z_i - z_j|^2 / (2 l^2))``, so that the marginal
+    likelihood is a function of ``l`` alone; its mean is zero, so columns should be centred (``ALIAS`` does that).
+    Defaults are those of the paper.
+
+    Parameters
+    ----------
+    alpha : float, default 1.0
+        Variance of the noise.
+    bounds : (float, float), default (1.0, 1e5)
+        Least and greatest length scale.
+    median_scale : bool, default False
+        Divide every set of parents by its median pairwise distance first.
+    offset : float, optional
+        Added to every mean squared residual; None is ``1 / n`` as in the released implementation of the paper.
+    max_rows : int, default 2000
+        Exact up to so many rows. Beyond, the length scale is learned from ``max_rows`` rows spread evenly over the
+        table, and the residuals of all rows are those of the projection on ``inducing`` of them (the subset of
+        regressors), which costs ``O(n inducing^2)`` instead of ``O(n^3)`` and leaves somewhat larger residuals.
+    inducing : int, default 1000
+
+    Examples
+    --------
+    >>> x = np.linspace(-3, 3, 200)
+    >>> gp = GaussianProcess().bind(np.column_stack([x, np.sin(2 * x)]))
+    >>> gp.residual(1, [0]) < 0.02 < 0.4 < gp.residual(1, [])
+    True
+    """
+
+    alpha: float = 1.0
+    bounds: tuple[float, float] = (1.0, 1e5)
+    median_scale: bool = False
+    offset: float | None = None
+    max_rows: int = 2000
+    inducing: int = 1000
+
+    def __post_init__(self) -> None:
+        if not 0 < self.alpha < math.inf:
+            raise ValueError(f"alpha must be a positive number, got {self.alpha!r}")
+        if not 0 < self.bounds[0] <= self.bounds[1] < math.inf:
+            raise ValueError(f"bounds must be two positive numbers, the lower first, got {self.bounds!r}")
+        if self.offset is not None and not 0 <= self.offset < math.inf:
+            raise ValueError(f"offset must be a number of at least 0 or None, got {self.offset!r}")
+        for name in ("max_rows", "inducing"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < 2:
+                raise ValueError(f"{name} must be a whole number of at least 2, got {value!r}")
+
+    def bind(self, X: ArrayLike, names: Sequence[str] | None = None) -> BoundRegression:
+        """Join with a table ``X`` (n, d); it is copied."""
+        return _bind(self, X, names)
+
+    def residual(self, Z: NDArray[np.float64], y: NDArray[np.float64]) -> float:
+        """Mean squared residual, with the offset, of ``y`` (n,) given parents ``Z`` (n, k)."""
+        offset = 1.0 / len(y) if self.offset is None else self.offset
+        return (self.fit(Z, y).residual if Z.shape[1] else float(y.var())) + offset
+
+    def fit(self, Z: NDArray[np.float64], y: NDArray[np.float64]) -> GaussianProcessFit:
+        """Maximise the marginal likelihood of ``y`` (n,) given parents ``Z`` (n, k), k at least 1."""
+        Z = Z - Z.mean(axis=0)
+        rows = _spread(len(y), self.max_rows)
+        squares = _squared_distances(Z[rows], Z[rows])
+        scale = _median_square(squares) if self.median_scale else 1.0
+        best = _maximise(squares / scale, y[rows], self.alpha, self.bounds)
+        if len(rows) == len(y):
+            return best
+        centres = Z[_spread(len(y), self.inducing)]
+        width = 2.0 * scale * best.length_scale**2
+        K = np.exp(_squared_distances(centres, centres) / -width)
+        cross = np.exp(_squared_distances(Z, centres) / -width)
+        return GaussianProcessFit(best.length_scale, best.log_likelihood, _projected(K, cross, y, self.alpha))
+
+
+def _spread(n: int, most: int) -> NDArray[np.int64]:
+    """Up to ``most`` of ``n`` rows, evenly spread: tables are often sorted, and the choice must not be random."""
+    return np.arange(n) if n <= most else np.linspace(0, n - 1, most).astype(np.int64)
+
+
+def _squared_distances(P: NDArray[np.float64], Q: NDArray[np.float64]) -> NDArray[np.float64]:
+    """``|p_i - q_j|^2`` (m, n), as one matrix product: ``(-2p, |p|^2, 1) (q, 1, |q|^2)'``."""
+    p, q = (P**2).sum(axis=1)[:, None], (Q**2).sum(axis=1)[:, None]
+    squares = np.hstack([-2.0 * P, p, np.ones_like(p)]) @ np.hstack([Q, np.ones_like(q), q]).T
+    return np.maximum(squares, 0.0, out=squares)
+
+
+def _median_square(squares: NDArray[np.float64]) -> float:
+    """Square of the median distance between different rows; the mean square if half of the rows are equal."""
+    pairs = squares[np.tril_indices(len(squares), -1)]
+    return float(np.median(np.sqrt(pairs)) ** 2 or pairs.mean() or 1.0)
+
+
+def _maximise(
+    squares: NDArray[np.float64], y: NDArray[np.float64], alpha: float, bounds: tuple[float, float]
+) -> GaussianProcessFit:
+    """The length scale with the highest marginal likelihood, and what it leaves of ``y`` (n,)."""
+    n = len(y)
+    low, high = math.log(bounds[0]), math.log(bounds[1])
+    kind = np.float32 if n <= SINGLE_PRECISION * alpha else np.float64
+    with np.errstate(over="ignore"):
+        squares = squares.astype(kind, copy=False)
+    exact = _Likelihood(squares, y, alpha)
+    coarse = exact if n <= HALVE else _Likelihood(np.ascontiguousarray(squares[::2, ::2]), y[::2], alpha)
+    grid = _grid(low, high, 0.5 * math.log(float(squares.max()) or 1.0))
+    heights = np.array([coarse(t)[0] for t in grid])
+    if not np.isfinite(heights).any():
+        raise np.linalg.LinAlgError(f"the kernel matrix is singular for every length scale; alpha={alpha} is too small")
+    starts: list[int] = []
+    for k in np.argsort(-heights, kind="stable"):
+        if heights[k] >= heights.max() - SLACK and all(abs(grid[k] - grid[s]) >= 0.9 for s in starts):
+            starts.append(int(k))
+    start = max(starts, key=lambda s: exact(grid[s])[0]) if len(starts) > 1 else starts[0]
+    t = grid[start]
+    if 0 < start < len(grid) - 1 and np.isfinite(heights[start - 1 : start + 2]).all():
+        x = np.array(grid[start - 1 : start + 2]) - t
+        t += _vertex(polynomial.polyfit(x, heights[start - 1 : start + 2], 2), x[0], x[2])
+    found, height, log_residual = _climb(exact, t, low, high)
+    return GaussianProcessFit(math.exp(found), height - 0.5 * n * math.log(2.0 * math.pi), math.exp(log_residual))
+
+
+class _Likelihood:
+    """Logarithm of the marginal likelihood (without its constant) and of the mean squared residual, by ln l."""
+
+    def __init__(self, squares: NDArray[Any], y: NDArray[np.float64], alpha: float) -> None:
+        self.squares, self.y, self.alpha = squares, y, alpha
+        self.K = np.empty_like(squares)
+        single = squares.dtype == np.float32
+        self.factor, self.solve = (lapack.spotrf, lapack.spotrs) if single else (lapack.dpotrf, lapack.dpotrs)
+        self.target = y.astype(squares.dtype)
+        self.known: dict[float, tuple[float, float]] = {}
+
+    def __call__(self, t: float) -> tuple[float, float]:
+        if t not in self.known:
+            self.known[t] = self._evaluate(t)
+        return self.known[t]
+
+    def _evaluate(self, t: float) -> tuple[float, float]:
+        n, K = len(self.y), self.K
+        np.multiply(self.squares, K.dtype.type(-0.5 * math.exp(-2.0 * t)), out=K)
+        # Less than exp(-40) is nothing beside alpha; its products would be denormal numbers, which are slow.
+        np.exp(np.maximum(K, K.dtype.type(-40.0), out=K), out=K)
+        K.flat[:: n + 1] = 1.0 + self.alpha
+        # LAPACK reads columns: the lower triangle of the transpose is the upper one of K, which is symmetric.
+        L, singular = self.factor(K.T, lower=1, clean=0, overwrite_a=1)
+        if singular:
+            return -math.inf, math.inf
+        a = self.solve(L, self.target, lower=1)[0].astype(np.float64)
+        log_determinant = 2.0 * np.log(np.diagonal(L).astype(np.float64)).sum()
+        # y - K a = alpha a, where (K + alpha I) a = y.
+        residual = self.alpha**2 * float(a @ a) / n
+        return -0.5 * float(self.y @ a + log_determinant), math.log(max(residual, 1e-300))
+
+
+def _grid(low: float, high: float, diameter: float) -> list[float]:
+    """Where to look for maxima: finely up to the diameter of the data, beyond it the likelihood hardly bends."""
+    points, step = [low], 0.45
+    while points[-1] + step < high:
+        points.append(points[-1] + step)
+        step *= 1.0 if points[-1] < diameter else 2.0
+    return [*points, high] if high > low else points
+
+
+def _climb(f: Callable[[float], tuple[float, float]], t: float, low: float, high: float) -> tuple[float, float, float]:
+    """The maximum next to ``t`` of the first value of ``f``: where, how high, and the second value there.
+
+    Interpolation through the up to four nearest points, safeguarded by the bracket. A derivative would need the
+    inverse of the kernel matrix, three times the cost of a factorisation: further points are cheaper.
+    """
+    first = min(max(t, low + STEP), high)
+    points = {p: f(p) for p in (max(first - STEP, low), first, min(first + STEP, high))}
+    for _ in range(40):
+        ts = np.array(sorted(points))
+        heights = np.array([points[p][0] for p in ts])
+        best = int(heights.argmax())
+        if best == len(ts) - 1 and ts[best] < high:
+            new = min(2.0 * ts[best] - ts[0], high)
+        elif best == 0 and ts[best] > low:
+            new = max(2.0 * ts[best] - ts[-1], low)
+        else:
+            near = np.sort(np.argsort(np.abs(ts - ts[best]), kind="stable")[:4])
+            near = near[np.isfinite(heights[near])]
+            x = ts[near] - ts[best]
+            shape = polynomial.polyfit(x, heights[near] - heights[best], len(near) - 1)
+            lower, upper = ts[max(best - 1, 0)], ts[min(best + 1, len(ts) - 1)]
+            top = _vertex(shape, lower - ts[best], upper - ts[best])
+            new = ts[best] + top
+            if np.abs(ts - new).min() < CLOSE:
+                seconds = polynomial.polyfit(x, [points[p][1] for p in ts[near]], len(near) - 1)
+                height = heights[best] + float(polynomial.polyval(top, shape))
+                return float(new), height, float(polynomial.polyval(top, seconds))
+        points[float(new)] = f(float(new))
+    return float(ts[best]), *points[float(ts[best])]
+
+
+def _vertex(coefficients: NDArray[np.float64], low: float, high: float) -> float:
+    """Where in [low, high] a polynomial is highest among its stationary points and 0."""
+    roots = polynomial.polyroots(polynomial.polyder(coefficients))
+    real = roots[np.abs(roots.imag) < 1e-9].real
+    options = np.concatenate([[0.0], real[(real > low) & (real < high)]])
+    return float(options[int(np.argmax(polynomial.polyval(options, coefficients)))])
+
+
+def _projected(K: NDArray[np.float64], cross: NDArray[np.float64], y: NDArray[np.float64], alpha: float) -> float:
+    """Mean squared residual of the subset of regressors: ``y - C (C'C + alpha K)^-1 C'y``."""
+    system = cross.T @ cross + alpha * K
+    # Centres nearly coincide where length scales are large: a jitter of 1e-10 of the trace keeps it positive.
+    system.flat[:: len(K) + 1] += 1e-10 * np.trace(system) / len(K)
+    L, singular = lapack.dpotrf(system.T, lower=1, clean=0, overwrite_a=1)
+    if singular:
+        raise np.linalg.LinAlgError(f"the projected kernel matrix is singular; alpha={alpha} is too small")
+    weights = lapack.dpotrs(L, cross.T @ y, lower=1)[0]
+    return float(((y - cross @ weights) ** 2).mean())
+
+
+# --- any regressor --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SklearnRegression:
+    """Regression with any estimator that has ``fit`` and ``predict``, cloned for every fit.
+
+    Parameters
+    ----------
+    estimator : object
+        A scikit-learn regressor or pipeline. It is not fitted itself.
+    cv : int or splitter, optional
+        Residuals are of predictions for rows that were not fitted, in so many folds: a flexible learner otherwise
+        explains noise, and every parent seems to help. An integer shuffles the rows with ``random_state``.
+    random_state : int, default 0
+        Given to every parameter ``random_state`` of the estimator that is None, so that a fit is repeatable.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LinearRegression
+    >>> X = np.random.default_rng(0).standard_normal((100, 3))
+    >>> bound = SklearnRegression(LinearRegression()).bind(X)
+    >>> bound.residual(0, [1, 2]) < bound.residual(0, [1])
+    True
+    """
+
+    estimator: Any
+    cv: Any = None
+    random_state: int = 0
+
+    def __post_init__(self) -> None:
+        missing = [name for name in ("fit", "predict") if not callable(getattr(self.estimator, name, None))]
+        if missing or isinstance(self.estimator, type):
+            raise ValueError(f"estimator must be an object with fit and predict, got {self.estimator!r}")
+
+    def bind(self, X: ArrayLike, names: Sequence[str] | None = None) -> BoundRegression:
+        """Join with a table ``X`` (n, d); it is copied."""
+        return _bind(self, X, names)
+
+    def residual(self, Z: NDArray[np.float64], y: NDArray[np.float64]) -> float:
+        """Mean squared residual of ``y`` (n,) given parents ``Z`` (n, k); without parents, about the mean."""
+        if Z.shape[1] == 0:
+            return float(y.var())
+        # Others get their own copies: a regressor that scales its input in place must not spoil the next fit.
+        estimator, Z, y = self._seeded(), np.ascontiguousarray(Z), y.copy()
+        if self.cv is None:
+            predicted = estimator.fit(Z, y).predict(Z)
+        else:
+            folds = check_cv(self.cv)
+            if isinstance(self.cv, int):
+                folds.shuffle, folds.random_state = True, self.random_state
+            predicted = cross_val_predict(estimator, Z, y, cv=folds)
+        predicted = np.asarray(predicted, dtype=np.float64)
+        if predicted.shape not in ((len(y),), (len(y), 1)):
+            raise ValueError(f"predict returned an array of shape {predicted.shape} for {len(y)} rows")
+        return float(((y - predicted.reshape(-1)) ** 2).mean())
+
+    def _seeded(self) -> Any:
+        estimator = clone(self.estimator)
+        open_seeds = {
+            name: self.random_state
+            for name, value in estimator.get_params().items()
+            if (name == "random_state" or name.endswith("__random_state")) and value is None
+        }
+        return estimator.set_params(**open_seeds) if open_seeds else estimator
