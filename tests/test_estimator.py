@@ -465,7 +465,6 @@ def test_impossible_options_name_themselves_and_what_is_allowed(X, parameters, a
 @pytest.mark.parametrize(
     ("parameters", "coming"),
     [
-        ({"backend": "sb3"}, "Stable-Baselines3"),
         ({"knowledge": {"forbidden": []}}, "background knowledge"),
         ({"prune": "cam"}, "CAM"),
         ({"prune": "ci"}, "CI"),

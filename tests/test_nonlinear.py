@@ -3,6 +3,7 @@
 import time
 import warnings
 
+import joblib
 import numpy as np
 import pytest
 from oracles import all_dags, graph_score
@@ -19,6 +20,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 from vec2dag import ALIAS, GaussianProcess, Linear, Moments, Score, SklearnRegression, exact_search, metrics, simulate
 from vec2dag.discover import discover
+from vec2dag.moments import one_blas_thread
 from vec2dag.nonlinear import _climb, _grid
 
 
@@ -34,7 +36,7 @@ def sine(n=150, d=4, seed=0):
 def reference(Z, y, alpha=1.0, bounds=(1.0, 1e5), restarts=3):
     """Scikit-learn's Gaussian process; restarts, because one climb may end at the upper bound."""
     kernel = RBF(length_scale_bounds=bounds)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), one_blas_thread():
         warnings.simplefilter("ignore")
         gp = GaussianProcessRegressor(kernel, alpha=alpha, n_restarts_optimizer=restarts, random_state=0).fit(Z, y)
     return gp.kernel_.length_scale, gp.log_marginal_likelihood_value_, float(((y - gp.predict(Z)) ** 2).mean())
@@ -332,6 +334,15 @@ def test_same_answer_for_any_number_of_workers():
     np.testing.assert_array_equal(one.history_["fits"], two.history_["fits"])
 
 
+def test_other_workers_can_be_chosen():
+    """A backend of joblib, here processes, gives the same local scores."""
+    X = sine()
+    wanted = [(3, [0]), (3, [0, 1]), (2, [0, 1]), (2, [])]
+    with joblib.parallel_config("loky", n_jobs=2):
+        by_processes = Score(X, "gp", n_jobs=2).local_batch(wanted)
+    np.testing.assert_array_equal(by_processes, Score(X, "gp", n_jobs=1).local_batch(wanted))
+
+
 def test_few_nodes_are_searched_exactly():
     data = simulate.linear_gaussian(d=7, k=2, n=300, rng=np.random.default_rng(2))
     score = Score(data.X, LinearRegression())
@@ -341,13 +352,13 @@ def test_few_nodes_are_searched_exactly():
     assert found.score == pytest.approx(exact_search(Score(data.X)).score, abs=1e-8)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_fewer_regressions_than_there_are(seed):
-    data = simulate.linear_gaussian(d=10, k=2, n=500, rng=np.random.default_rng(seed))
+    data = simulate.linear_gaussian(d=9, k=2, n=400, rng=np.random.default_rng(seed))
     score = Score(data.X, LinearRegression(), "bic-ev")
     found = discover(score, rng=np.random.default_rng(0))
     assert found.certified
-    assert found.fits == score.fits < 10 * 2**9 / 4
+    assert found.fits == score.fits < 9 * 2**8 / 3
     assert found.score >= float(score(data.A)) - 1e-9
 
 
@@ -379,8 +390,8 @@ def test_linear_is_not_cached(rng):
 
 def test_residuals_of_the_shared_sets_are_those_of_scikit_learn(shared_gp, rng):
     for number in (1, 4):
-        X = shared_gp("gp", number)[0][:400]
-        for _ in range(3):
+        X = shared_gp("gp", number)[0][:300]
+        for _ in range(2):
             node, *parents = rng.permutation(10)[: rng.integers(2, 7)].tolist()
             fit = GaussianProcess().fit(X[:, parents], X[:, node])
             _, likelihood, residual = reference(X[:, parents], X[:, node])

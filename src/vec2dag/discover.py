@@ -2,6 +2,7 @@
 
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -47,7 +48,8 @@ def discover(
     *,
     rng: np.random.Generator,
     d: int | None = None,
-    algorithm: str = "auto",
+    algorithm: str | type = "auto",
+    search: Callable[..., SearchResult] = policy_gradient,
     init: str | ArrayLike = "auto",
     refine: bool = True,
     n_steps: int | None = None,
@@ -71,6 +73,9 @@ def discover(
         ``"auto"`` is the conditional gradient for equal-variance scores with linear regression (``bic-ev``,
         ``ls``), the policy over orders (:func:`vec2dag.refine.order_search`) for other scores with local parts
         when ``refine`` is on, and PPO for arbitrary callables.
+    search : callable, default policy_gradient
+        What runs the algorithm; :func:`vec2dag.sb3.train` is the other one. With it ``"auto"`` is PPO from a random
+        start, and without ``refine`` the result is the decoded mean, as in the paper.
     init : {"auto", "random"}, adjacency matrix (d, d), or order (d,), default "auto"
         ``"auto"`` is the greedy equal-variance order for equal-variance linear scores, random otherwise.
     refine : bool, default True
@@ -89,26 +94,29 @@ def discover(
     d = d if d is not None else getattr(score, "d", None)
     if d is None:
         raise ValueError("d is needed: the score has no attribute d")
-    choose("algorithm", algorithm, {"auto": None, **dict.fromkeys(ALGORITHMS)})
+    native = search is policy_gradient
+    if native:
+        choose("algorithm", str(algorithm), {"auto": None, **dict.fromkeys(ALGORITHMS)})
     check_options(bound, entropy, time_budget)
     if learning_rate is not None and not learning_rate > 0:
         raise ValueError(f"learning_rate must be positive, got {learning_rate!r}")
     local = score if isinstance(score, Score) else None
-    greedy = local is not None and isinstance(local.regression, Linear) and local.criterion.name in ("bic-ev", "ls")
+    equal_variances = local is not None and local.criterion.name in ("bic-ev", "ls")
+    greedy = native and equal_variances and isinstance(getattr(score, "regression", None), Linear)
     before = 0 if local is None else local.fits
     policy, name = _start(score, d, init, greedy)
     deadline = np.inf if time_budget is None else time.perf_counter() + time_budget
     options: dict[str, Any] = {"n_steps": n_steps, "batch_size": batch_size, "callback": callback}
-    if algorithm == "auto" and local is not None and refine and not greedy and policy is None:
+    if native and algorithm == "auto" and local is not None and refine and not greedy and policy is None:
         if isinstance(local.regression, BoundRegression):
             found, name = _frugal(local, rng, deadline, options)
         else:
             found = order_search(local, rng=rng, time_budget=time_budget, **options)
     else:
         if algorithm == "auto":
-            algorithm = "ppo" if local is None else "conditional"
+            algorithm = "ppo" if local is None or not native else "conditional"
         warm = name == "equal-variance order" and algorithm == "conditional"
-        found = policy_gradient(
+        found = search(
             score,
             d=d,
             rng=rng,
@@ -122,6 +130,8 @@ def discover(
             **options,
         )
     found = replace(found, init=name)
+    if not native and not refine:
+        found = replace(found, A=found.mode, score=found.mode_score)
     if refine and local is not None and found.stopped not in ("interrupted", "callback"):
         found = _refine(local, found, rng, deadline)
     return found if local is None else replace(found, fits=local.fits - before)

@@ -20,7 +20,7 @@ from .moments import Moments, one_blas_thread
 from .progress import progress_bar
 from .prune import prune_linear
 from .scores import CRITERIA, Criterion, Linear, Score, choose, effective_jobs
-from .search import Callback, SearchResult, check_options
+from .search import Callback, SearchResult, check_options, policy_gradient
 from .table import check_names, check_values, data_warnings, default_names, frame_labels
 
 if TYPE_CHECKING:
@@ -81,8 +81,11 @@ class ALIAS(BaseEstimator):
         the paper's), or by any estimator with ``fit`` and ``predict``.
     algorithm : {"auto", "conditional", "credit", "ppo", "a2c", "reinforce"}, default "auto"
         ``"auto"`` is the conditional gradient for equal-variance scores, the policy over orders for ``"bic-nv"``
-        (for which the gradient alone stops short), and PPO for callables.
-    backend : {"native"}, default "native"
+        (for which the gradient alone stops short), and PPO for callables. With ``backend="sb3"``: ``"ppo"`` (also
+        for ``"auto"``), ``"a2c"`` or any on-policy class of Stable-Baselines3.
+    backend : {"native", "sb3"}, default "native"
+        ``"sb3"`` is the paper's own set-up, a network trained by Stable-Baselines3 (an extra), and without
+        ``refine`` its estimate is the decoded mean; :meth:`paper` has the paper's settings.
     n_steps, batch_size, learning_rate : optional
         Of the search; None takes the algorithm's own. The policy over orders, default for ``"bic-nv"``, has no use for
         the learning rate, ``entropy`` and ``bound``.
@@ -166,7 +169,7 @@ class ALIAS(BaseEstimator):
         self,
         score: str | Criterion | Score | Callable[[Any], float] = "bic-nv",
         regression: Any = "linear",
-        algorithm: str = "auto",
+        algorithm: str | type = "auto",
         backend: str = "native",
         n_steps: int | None = None,
         batch_size: int | None = None,
@@ -205,6 +208,31 @@ class ALIAS(BaseEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+
+    @classmethod
+    def paper(cls, **parameters: Any) -> "ALIAS":
+        """The paper's own configuration for linear data, on the ``sb3`` backend.
+
+        PPO, 64 parallel one-step environments, 20,000 updates, learning rate 0.0003, whole-graph reward, the decoded
+        mean without refinement, coefficients pruned at 0.3.
+
+        Parameters
+        ----------
+        **parameters
+            In place of the paper's, as in ``ALIAS.paper(n_steps=1000)``. ``score=Score(X, "linear", "bic-ev",
+            reference=True)`` also takes the formulas of the released implementation.
+        """
+        settings: dict[str, Any] = {
+            "score": "bic-ev",
+            "algorithm": "ppo",
+            "backend": "sb3",
+            "n_steps": 20_000,
+            "batch_size": 64,
+            "learning_rate": 0.0003,
+            "init": "random",
+            "refine": False,
+        }
+        return cls(**(settings | parameters))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters of the constructor, as they were given."""
@@ -252,6 +280,7 @@ class ALIAS(BaseEstimator):
                 d=linear.d,
                 rng=_generator(self.random_state),
                 algorithm=self.algorithm,
+                search=_search(self.backend),
                 init=self.init,
                 refine=self.refine,
                 n_steps=self.n_steps,
@@ -271,10 +300,10 @@ class ALIAS(BaseEstimator):
     # The steps of fit, in the order of their use.
 
     def _check_parameters(self) -> None:
-        choose("algorithm", self.algorithm, {"auto": None, **dict.fromkeys(ALGORITHMS)})
-        choose("backend", self.backend, {"native": None, "sb3": None})
+        known = choose("backend", self.backend, {"native": tuple(ALGORITHMS), "sb3": ("ppo", "a2c")})
+        if isinstance(self.algorithm, str) or self.backend == "native":
+            choose("algorithm", str(self.algorithm), dict.fromkeys(("auto", *known)))
         for name, value, coming in (
-            ("backend", self.backend == "sb3", "the Stable-Baselines3 backend"),
             ("knowledge", self.knowledge is not None, "background knowledge"),
             ("prune", isinstance(self.prune, str) and self.prune in ("cam", "ci"), "CAM and CI pruning"),
         ):
@@ -403,6 +432,15 @@ class ALIAS(BaseEstimator):
         """The estimated DAG with names; edges have ``weight`` and ``direction`` ("determined" or "free")."""
         check_is_fitted(self)
         return to_networkx(self.adjacency_matrix_, self._names, weights=self.weights_, free=self.free_)
+
+
+def _search(backend: str) -> Callable[..., SearchResult]:
+    """What runs the algorithm."""
+    if backend == "native":
+        return policy_gradient
+    from .sb3 import train
+
+    return train
 
 
 def _generator(random_state: Any) -> np.random.Generator:
