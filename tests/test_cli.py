@@ -189,6 +189,37 @@ def test_pruning_options_are_used(run, put, X, tmp_path):
         assert adjacency(tmp_path / "out").sum() == edges
 
 
+def test_pruned_edges_are_shown_with_the_reason(run, put, X, tmp_path):
+    weak = X.copy()
+    weak[:, 3] = 0.1 * X[:, 2] + 0.01 * X[:, 3]
+    result = run("discover", put(weak), "-o", tmp_path / "out", "--prune", "linear", *FEW)
+    assert re.search(r"removed by pruning \(coefficient; edges stay from 0\.3\):\n  c --> d  0\.\d+\n", result.out)
+    table = json.loads((tmp_path / "out" / "run.json").read_text())["pruning"]
+    assert [(v["source"], v["target"]) for v in table if not v["kept"]] == [("c", "d")]
+    assert len(table) == 3
+
+
+def test_nonlinear_tables(run, refused, put, tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal(200)
+    e, u, v = rng.standard_normal((3, 200))
+    table = np.column_stack([x, np.cos(2 * x) + 0.2 * e, u, v])
+    arguments = ("discover", put(table), "-o", tmp_path / "out", "--regression", "gp", "--gp-alpha", 0.1)
+    kept = ("--checkpoint", tmp_path / "scores.npz")
+    result = run(*arguments, *kept)
+    assert result.code == 0
+    assert re.search(r"cause +effect +coefficient +p-value\n", result.out)
+    assert np.argwhere(adjacency(tmp_path / "out")).tolist() == [[0, 1]]
+    first = json.loads((tmp_path / "out" / "run.json").read_text())
+    assert (first["fits"], first["exact"]) == (4 * 2**3, True)
+    assert "alpha=0.1" in first["parameters"]["regression"]
+    assert run(*arguments, *kept, "--gp-median-scale").code == 2
+    assert run(*arguments, *kept).code == 0
+    assert json.loads((tmp_path / "out" / "run.json").read_text())["fits"] == 0
+    assert "are for --regression gp" in refused("discover", put(table), "-o", tmp_path / "out", "--gp-alpha", 2)
+    assert "not linear" in refused("discover", put(table), "-o", tmp_path / "out", *kept)
+
+
 def test_quiet_prints_nothing_but_warnings(run, put, X, tmp_path):
     result = run("discover", put(X), "-o", tmp_path / "out", "-q", *FEW)
     assert (result.code, result.out, result.err) == (0, "", "")
@@ -361,7 +392,8 @@ def test_a_folder_without_permission_is_unwritable(refused, tmp_path):
         ("--score", ["bic-nv", "bic-ev", "ls"]),
         ("--algorithm", ["auto", "conditional", "credit", "ppo", "a2c", "reinforce"]),
         ("--init", ["auto", "random"]),
-        ("--prune", ["auto", "linear", "none"]),
+        ("--prune", ["auto", "linear", "bic", "cam", "ci", "none"]),
+        ("--regression", ["linear", "gp"]),
     ],
 )
 def test_unknown_option_values_list_the_allowed_ones(run, tmp_path, option, allowed):
@@ -381,6 +413,7 @@ def test_unknown_option_values_list_the_allowed_ones(run, tmp_path, option, allo
         ("--learning-rate", 0, "learning_rate"),
         ("--time-budget", "nan", "time_budget"),
         ("--prune-threshold", -1, "prune_threshold"),
+        ("--prune-alpha", 1, "prune_alpha"),
         ("--jobs", 0, "n_jobs"),
     ],
 )

@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from functools import partial
 
 import networkx as nx
 import numpy as np
@@ -18,7 +19,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from vec2dag import ALIAS, DataWarning, Moments, Score, bic_nv, cpdag, is_dag, least_squares, metrics, simulate
-from vec2dag.prune import prune_linear
+from vec2dag.prune import prune_bic, prune_cam, prune_ci, prune_linear
 
 # a -> c <- b, c -> d: the only member of its Markov equivalence class
 TRUTH = np.array([[0, 0, 1, 0], [0, 0, 1, 0], [0, 0, 0, 1], [0, 0, 0, 0]])
@@ -368,6 +369,28 @@ def test_pruning(X):
     np.testing.assert_array_equal(equal.adjacency_matrix_, prune_linear(X, equal.adjacency_raw_, 0.3))
 
 
+@pytest.mark.parametrize(
+    ("parameters", "pruner", "explain"),
+    [
+        ({"prune": "linear", "prune_threshold": 0.8}, partial(prune_linear, threshold=0.8), "coefficient"),
+        ({"prune": "bic"}, prune_bic, "BIC gain"),
+        ({"prune": "cam", "prune_alpha": 0.01}, partial(prune_cam, alpha=0.01), "p-value"),
+        ({"prune": "ci"}, prune_ci, "p-value"),
+        ({"prune": "auto", "regression": "gp"}, prune_cam, "p-value"),
+    ],
+)
+def test_pruning_says_why_of_every_edge(rng, parameters, pruner, explain):
+    x = rng.standard_normal(150)
+    X = np.column_stack([x, x + 0.5 * rng.standard_normal(150), np.sin(2 * x) + 0.5 * rng.standard_normal(150)])
+    model = quick(init=np.triu(np.ones((3, 3)), 1), **parameters).fit(X)
+    table = {(v.source, v.target): v for v in model.prune_table_}
+    assert sorted(map(list, table)) == np.argwhere(model.adjacency_raw_).tolist()
+    np.testing.assert_array_equal(model.adjacency_matrix_, pruner(X, model.adjacency_raw_))
+    assert {(v.kept, v.statistic) for v in table.values()} <= {(True, explain), (False, explain)}
+    assert all(model.adjacency_matrix_[edge] == v.kept for edge, v in table.items())
+    assert quick(prune=None).fit(X).prune_table_ == []
+
+
 def test_any_callable_can_prune(X):
     def keep_first(data, A):
         np.testing.assert_array_equal(data, X)
@@ -450,6 +473,7 @@ def test_bad_starts_are_refused(X, init, message):
         ({"entropy": np.nan}, ["finite"]),
         ({"bound": 0.0}, ["positive"]),
         ({"prune_threshold": -0.1}, ["at least 0"]),
+        ({"prune_alpha": 1.0}, ["between 0 and 1"]),
         ({"time_budget": 0}, ["positive", "None"]),
         ({"n_jobs": 0}, ["None", "-1"]),
         ({"random_state": -1}, ["None", "at least 0", "Generator"]),
@@ -466,8 +490,6 @@ def test_impossible_options_name_themselves_and_what_is_allowed(X, parameters, a
     ("parameters", "coming"),
     [
         ({"knowledge": {"forbidden": []}}, "background knowledge"),
-        ({"prune": "cam"}, "CAM"),
-        ({"prune": "ci"}, "CI"),
     ],
 )
 def test_parts_not_built_say_so(X, parameters, coming):

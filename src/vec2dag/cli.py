@@ -32,6 +32,7 @@ EXAMPLES = """\
 examples:
   vec2dag discover sachs -o out
   vec2dag discover table.csv -o out --score bic-ev        equal noise variances: directions are identified
+  vec2dag discover table.csv -o out --regression gp       nonlinear: Gaussian processes, then CAM pruning
   vec2dag discover table.csv -o out --time-budget 60      the best graph found in a minute
 
 exit codes: 0 done, 2 bad input (one sentence on stderr says what), 130 interrupted (the best graph so far is
@@ -125,9 +126,25 @@ def _add_discover(commands: Any) -> None:
         help="bic-nv: unequal noise variances, independent of units (default); bic-ev, ls: equal noise "
         "variances, for columns that share a unit",
     )
+    model.add_argument(
+        "--regression", default="linear", choices=["linear", "gp"], help="gp: Gaussian processes (default: linear)"
+    )
+    model.add_argument("--gp-alpha", type=float, default=1.0, metavar="V", help="variance of the noise (default: 1)")
+    model.add_argument(
+        "--gp-median-scale", action="store_true", help="divide every set of parents by its median distance"
+    )
     model.add_argument("--standardize", action="store_true", help="divide columns by their standard deviations")
-    model.add_argument("--prune", default="auto", choices=["auto", "linear", "none"], help="default: auto")
-    model.add_argument("--prune-threshold", type=float, default=0.3, metavar="T", help="default: 0.3")
+    model.add_argument(
+        "--prune",
+        default="auto",
+        choices=["auto", "linear", "bic", "cam", "ci", "none"],
+        help="auto: linear (coefficients from T on) for bic-ev and ls, cam (additive regression) for gp, none for "
+        "linear bic-nv (default: auto)",
+    )
+    model.add_argument("--prune-threshold", type=float, default=0.3, metavar="T", help="of linear (default: 0.3)")
+    model.add_argument(
+        "--prune-alpha", type=float, default=0.001, metavar="P", help="significance for cam and ci (default: 0.001)"
+    )
     search = p.add_argument_group("search")
     search.add_argument(
         "--algorithm", default="auto", choices=["auto", "conditional", "credit", "ppo", "a2c", "reinforce"]
@@ -137,6 +154,9 @@ def _add_discover(commands: Any) -> None:
     search.add_argument("--n-steps", type=int, metavar="N", help="updates of the policy at most")
     search.add_argument("--batch-size", type=int, metavar="N", help="graphs sampled for an update")
     search.add_argument("--learning-rate", type=float, metavar="R")
+    search.add_argument(
+        "--checkpoint", type=Path, metavar="FILE", help="keep the local scores of gp in FILE, and continue from it"
+    )
     search.add_argument("--time-budget", type=float, metavar="SECONDS", help="stop with the best graph so far")
     search.add_argument("--seed", type=_seed, default=0, metavar="N", help="same seed, same graph (default: 0)")
     search.add_argument("--jobs", type=int, metavar="N", help="threads (default: every core)")
@@ -205,6 +225,7 @@ def _discover(arguments: argparse.Namespace) -> int:
 
     model = ALIAS(
         score=arguments.score,
+        regression=_regression(arguments),
         algorithm=arguments.algorithm,
         init=arguments.init,
         refine=not arguments.no_refine,
@@ -213,6 +234,8 @@ def _discover(arguments: argparse.Namespace) -> int:
         learning_rate=arguments.learning_rate,
         prune=None if arguments.prune == "none" else arguments.prune,
         prune_threshold=arguments.prune_threshold,
+        prune_alpha=arguments.prune_alpha,
+        checkpoint=arguments.checkpoint,
         standardize=arguments.standardize,
         time_budget=arguments.time_budget,
         n_jobs=arguments.jobs,
@@ -228,14 +251,26 @@ def _discover(arguments: argparse.Namespace) -> int:
     for note in notes:
         _say(f"warning: {note}")
     write_graph(arguments.output, model.adjacency_matrix_, names, weights=model.weights_, free=model.free_)
-    _write_run(arguments, model, X.shape, seconds, notes)
+    _write_run(arguments, model, names, X.shape, seconds, notes)
     if not arguments.quiet:
         print(edge_table(model, names))
+        if removed := removed_table(model, names):
+            print(f"\n{removed}")
         print(
             f"\n{X.shape[0]} rows, {X.shape[1]} columns, {model.adjacency_matrix_.sum()} edges, "
             f"{arguments.score} {model.score_:.6f}, {seconds:.1f} s; written to {arguments.output}"
         )
     return INTERRUPTED if model.search_.stopped == "interrupted" else DONE
+
+
+def _regression(arguments: argparse.Namespace) -> Any:
+    if arguments.regression == "linear":
+        if arguments.gp_alpha != 1.0 or arguments.gp_median_scale:
+            raise ValueError("--gp-alpha and --gp-median-scale are for --regression gp")
+        return "linear"
+    from .nonlinear import GaussianProcess
+
+    return GaussianProcess(alpha=arguments.gp_alpha, median_scale=arguments.gp_median_scale)
 
 
 def _load(arguments: argparse.Namespace) -> tuple[Any, tuple[str, ...], list[str]]:
@@ -273,18 +308,51 @@ def edge_table(model: "ALIAS", names: Sequence[str]) -> str:
     edges = sorted(np.argwhere(model.adjacency_matrix_).tolist(), key=lambda e: -abs(model.weights_[e[0], e[1]]))
     if not edges:
         return "no edges: the score prefers the columns to be independent"
-    rows = [(names[i], "---" if free[i, j] else "-->", names[j], f"{model.weights_[i, j]:.4g}") for i, j in edges]
+    tested = {(v.source, v.target): v for v in model.prune_table_ if v.statistic == "p-value"}
+    rows = [
+        (
+            names[i],
+            "---" if free[i, j] else "-->",
+            names[j],
+            f"{model.weights_[i, j]:.4g}",
+            f"{tested[i, j].value:.2g}" if (i, j) in tested else "",
+        )
+        for i, j in edges
+    ]
     widths = [max(len(head), *(len(row[c]) for row in rows)) for c, head in ((0, "cause"), (2, "effect"))]
-    lines = [f"{'cause':<{widths[0]}}      {'effect':<{widths[1]}}  coefficient"]
-    lines += [f"{a:<{widths[0]}}  {arrow} {b:<{widths[1]}}  {weight:>11}" for a, arrow, b, weight in rows]
+    lines = [f"{'cause':<{widths[0]}}      {'effect':<{widths[1]}}  coefficient{'   p-value' if tested else ''}"]
+    lines += [
+        f"{a:<{widths[0]}}  {arrow} {b:<{widths[1]}}  {weight:>11}{p:>10}".rstrip() for a, arrow, b, weight, p in rows
+    ]
     if free.any():
         lines.append("\n--- : the data do not determine the direction (a Markov equivalence class fits equally well)")
     return "\n".join(lines)
 
 
+def removed_table(model: "ALIAS", names: Sequence[str], most: int = 20) -> str:
+    """The edges that pruning removed, and why; those that came nearest to staying first."""
+    removed = [v for v in model.prune_table_ if not v.kept]
+    if not removed:
+        return ""
+    removed.sort(key=lambda v: v.value if v.statistic == "p-value" else -abs(v.value))
+    first = removed[0]
+    kept = "below" if first.statistic == "p-value" else "above" if first.statistic == "BIC gain" else "from"
+    lines = [f"removed by pruning ({first.statistic}; edges stay {kept} {first.limit:g}):"]
+    lines += [f"  {names[v.source]} --> {names[v.target]}  {v.value:.2g}  {v.reason}".rstrip() for v in removed[:most]]
+    if len(removed) > most:
+        lines.append(f"  and {len(removed) - most} more (all in run.json)")
+    return "\n".join(lines)
+
+
 def _write_run(
-    arguments: argparse.Namespace, model: "ALIAS", shape: tuple[int, ...], seconds: float, notes: list[str]
+    arguments: argparse.Namespace,
+    model: "ALIAS",
+    names: Sequence[str],
+    shape: tuple[int, ...],
+    seconds: float,
+    notes: list[str],
 ) -> None:
+    from dataclasses import asdict
     from importlib.metadata import version
 
     found = model.search_
@@ -297,6 +365,11 @@ def _write_run(
         "score": model.score_,
         "edges": int(model.adjacency_matrix_.sum()),
         "edges_before_pruning": int(model.adjacency_raw_.sum()),
+        "pruning": [
+            {**asdict(verdict), "source": names[verdict.source], "target": names[verdict.target]}
+            for verdict in model.prune_table_
+        ],
+        "fits": found.fits,
         "steps": found.n_iter,
         "stopped": found.stopped,
         "algorithm": found.algorithm,

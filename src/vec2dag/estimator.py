@@ -17,8 +17,9 @@ from .graph import as_adjacency, cpdag, is_dag, skeleton, topological_order
 from .graphio import to_networkx
 from .metrics import r2_scores, sortability
 from .moments import Moments, one_blas_thread
+from .nonlinear import BoundRegression
 from .progress import progress_bar
-from .prune import prune_linear
+from .prune import Verdict, explain_bic, explain_cam, explain_ci, explain_linear, kept
 from .scores import CRITERIA, Criterion, Linear, Score, choose, effective_jobs
 from .search import Callback, SearchResult, check_options, policy_gradient
 from .table import check_names, check_values, data_warnings, default_names, frame_labels
@@ -99,13 +100,18 @@ class ALIAS(BaseEstimator):
     refine : bool, default True
         Continue with insertion search until no move of a node in the order and no change of an edge improves the
         score (``search_.certified``). Up to 12 columns (7 for regressions other than linear) the best of all DAGs is
-        computed for ``"bic-nv"`` and ``"ls"``
-        (``search_.exact``). Arbitrary callables are not refined.
-    prune : {"auto", "linear", None} or callable, default "auto"
-        ``"linear"`` thresholds regression coefficients, a callable maps ``(X, A)`` to an adjacency matrix.
-        ``"auto"`` is ``"linear"`` for equal-variance scores and nothing otherwise: ``"bic-nv"`` has already
-        selected, and a threshold on coefficients would depend on the units.
+        computed for ``"bic-nv"`` and ``"ls"`` (``search_.exact``). Arbitrary callables are not refined.
+    prune : {"auto", "linear", "bic", "cam", "ci", None} or callable, default "auto"
+        ``"linear"`` thresholds regression coefficients, ``"bic"`` removes edges while the linear BIC improves,
+        ``"cam"`` tests every parent in an additive regression, ``"ci"`` tests conditional independence
+        (:mod:`vec2dag.prune` has them all with their options); a callable maps ``(X, A)`` to an adjacency matrix.
+        ``"auto"`` is ``"cam"`` for regressions that are not linear, ``"linear"`` for linear equal-variance scores, and
+        nothing otherwise: ``"bic-nv"`` has already selected, and a threshold on coefficients would depend on the
+        units.
     prune_threshold : float, default 0.3
+        Least coefficient for ``"linear"``.
+    prune_alpha : float, default 0.001
+        Significance level for ``"cam"`` and ``"ci"``.
     standardize : bool, default False
         Divide the columns by their standard deviations first.
     knowledge : None
@@ -129,6 +135,8 @@ class ALIAS(BaseEstimator):
     cpdag_ : array of shape (d, d), uint8
         Only for linear ``"bic-nv"``, which cannot tell members of a Markov equivalence class apart: 1 in both
         directions where the data do not determine the direction.
+    prune_table_ : list of Verdict
+        Of every edge of ``adjacency_raw_`` what pruning found and decided; empty without pruning and for callables.
     weights_ : array of shape (d, d)
         Linear regression coefficients of every node on its estimated parents.
     causal_order_ : array of shape (d,)
@@ -180,6 +188,7 @@ class ALIAS(BaseEstimator):
         refine: bool = True,
         prune: str | Callable[[Any, Any], Any] | None = "auto",
         prune_threshold: float = 0.3,
+        prune_alpha: float = 0.001,
         standardize: bool = False,
         knowledge: Any = None,
         time_budget: float | None = None,
@@ -201,6 +210,7 @@ class ALIAS(BaseEstimator):
         self.refine = refine
         self.prune = prune
         self.prune_threshold = prune_threshold
+        self.prune_alpha = prune_alpha
         self.standardize = standardize
         self.knowledge = knowledge
         self.time_budget = time_budget
@@ -293,7 +303,7 @@ class ALIAS(BaseEstimator):
             )
         self.adjacency_raw_ = found.A
         self.score_ = found.score
-        self.adjacency_matrix_ = self._pruned(data, linear, score, found.A)
+        self._prune(data, linear, score)
         self._describe(found, linear, score)
         self._diagnose(moments, score)
 
@@ -303,10 +313,7 @@ class ALIAS(BaseEstimator):
         known = choose("backend", self.backend, {"native": tuple(ALGORITHMS), "sb3": ("ppo", "a2c")})
         if isinstance(self.algorithm, str) or self.backend == "native":
             choose("algorithm", str(self.algorithm), dict.fromkeys(("auto", *known)))
-        for name, value, coming in (
-            ("knowledge", self.knowledge is not None, "background knowledge"),
-            ("prune", isinstance(self.prune, str) and self.prune in ("cam", "ci"), "CAM and CI pruning"),
-        ):
+        for name, value, coming in (("knowledge", self.knowledge is not None, "background knowledge"),):
             if value:
                 raise NotImplementedError(f"{name}={getattr(self, name)!r}: {coming} is coming in a later version")
         if isinstance(self.score, str):
@@ -314,11 +321,16 @@ class ALIAS(BaseEstimator):
         if isinstance(self.init, str):
             choose("init", self.init, {"auto": None, "random": None})
         if isinstance(self.prune, str):
-            choose("prune", self.prune, {"auto": None, "linear": None})
+            choose("prune", self.prune, dict.fromkeys(("auto", "linear", "bic", "cam", "ci")))
         elif self.prune is not None and not callable(self.prune):
-            raise ValueError(f"prune={self.prune!r}: allowed are 'auto', 'linear', None, and callables (X, A) -> A")
+            raise ValueError(
+                f"prune={self.prune!r}: allowed are 'auto', 'linear', 'bic', 'cam', 'ci', None, and callables "
+                "(X, A) -> A"
+            )
         if not self.prune_threshold >= 0:
             raise ValueError(f"prune_threshold must be at least 0, got {self.prune_threshold!r}")
+        if not 0 < self.prune_alpha < 1:
+            raise ValueError(f"prune_alpha must be between 0 and 1, got {self.prune_alpha!r}")
         check_options(self.bound, self.entropy, self.time_budget)
         named = isinstance(self.score, str | Criterion)
         if self.checkpoint is not None and not isinstance(self.score, Score) and (self._linear or not named):
@@ -370,17 +382,33 @@ class ALIAS(BaseEstimator):
             "callables A -> float"
         )
 
-    def _pruned(self, data: Any, linear: Linear, score: Any, A: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    def _prune(self, data: Any, linear: Linear, score: Any) -> None:
+        A = self.adjacency_raw_
         if callable(self.prune):
+            self.prune_table_: list[Verdict] = []
             pruned = as_adjacency(self.prune(data, A.copy()), "the result of prune")
             if pruned.shape != A.shape or not is_dag(pruned):
                 problem = "a directed cycle" if pruned.shape == A.shape else f"shape {pruned.shape}"
                 raise ValueError(f"prune must return a DAG of shape {A.shape}; the result has {problem}")
-            return pruned
-        equal_variances = isinstance(score, Score) and score.criterion.name in EQUAL_VARIANCE
-        if self.prune == "linear" or (self.prune == "auto" and equal_variances):
-            return prune_linear(linear, A, self.prune_threshold)
-        return A.copy()
+        else:
+            self.prune_table_ = self._verdicts(data, linear, score, A)
+            pruned = kept(A, self.prune_table_)
+        self.adjacency_matrix_ = pruned
+
+    def _verdicts(self, data: Any, linear: Linear, score: Any, A: NDArray[np.uint8]) -> list[Verdict]:
+        """What pruning decides of every edge of ``A``."""
+        method = self.prune
+        if method == "auto":
+            regression = score.regression if isinstance(score, Score) else None
+            equal_variances = isinstance(regression, Linear) and score.criterion.name in EQUAL_VARIANCE
+            method = "cam" if isinstance(regression, BoundRegression) else "linear" if equal_variances else None
+        if method == "linear":
+            return explain_linear(linear, A, self.prune_threshold)
+        if method == "bic":
+            return explain_bic(linear, A)
+        if method == "cam":
+            return explain_cam(data, A, self.prune_alpha, n_jobs=self.n_jobs)
+        return [] if method is None else explain_ci(data, A, self.prune_alpha, n_jobs=self.n_jobs)
 
     def _describe(self, found: SearchResult, linear: Linear, score: Any) -> None:
         A = self.adjacency_matrix_

@@ -15,7 +15,6 @@ from numpy.polynomial import polynomial
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import lapack
 from sklearn.base import clone
-from sklearn.model_selection import check_cv, cross_val_predict
 
 from .table import check_names, default_names
 
@@ -370,6 +369,8 @@ class SklearnRegression:
         if self.cv is None:
             predicted = estimator.fit(Z, y).predict(Z)
         else:
+            from sklearn.model_selection import check_cv, cross_val_predict  # a third of a second, for few
+
             folds = check_cv(self.cv)
             if isinstance(self.cv, int):
                 folds.shuffle, folds.random_state = True, self.random_state

@@ -1,16 +1,66 @@
-"""Pruning: remove edges that the data do not need. Every pruner is a function ``(X, A) -> A``."""
+"""Pruning: remove edges that the data do not need. Every pruner is a function ``(X, A) -> A``.
+
+Each ``prune_...`` has an ``explain_...`` with the same parameters, which says of every edge why it stays or goes.
+"""
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .cam import additive_terms, basis_size, smooth
 from .graph import as_adjacency
-from .moments import Moments
-from .scores import Linear
+from .independence import kci, kernel_test
+from .moments import Moments, one_blas_thread
+from .scores import Linear, choose, run_each
+from .table import DEPENDENCE_TOLERANCE
 
-__all__ = ["prune_linear"]
+# fmt: off
+__all__ = [
+    "Verdict", "explain_bic", "explain_cam", "explain_ci", "explain_linear", "prune_bic", "prune_cam", "prune_ci",
+    "prune_linear",
+]
+# fmt: on
+
+Array = NDArray[np.float64]
+Test = Callable[[Array, Array, Array], float]
+
+TESTS: dict[str, Test] = {"fast": kernel_test, "kci": kci}
 
 
-def prune_linear(X: ArrayLike | Moments | Linear, A: ArrayLike, threshold: float = 0.3) -> NDArray[np.uint8]:
+@dataclass(frozen=True)
+class Verdict:
+    """Why an edge stays or goes.
+
+    Attributes
+    ----------
+    source, target : int
+        The edge ``source -> target``.
+    kept : bool
+    statistic : {"coefficient", "standardised coefficient", "p-value", "BIC gain"}
+        What was computed: coefficients stay from ``limit`` on in absolute value, p-values below it, gains above it.
+    value, limit : float
+    reason : str
+        Where the value alone would not tell.
+    """
+
+    source: int
+    target: int
+    kept: bool
+    statistic: str
+    value: float
+    limit: float
+    reason: str = ""
+
+
+# --- linear regression ----------------------------------------------------------------------------------------
+
+
+def prune_linear(
+    X: ArrayLike | Moments | Linear, A: ArrayLike, threshold: float = 0.3, *, standardised: bool = False
+) -> NDArray[np.uint8]:
     """Keep the edges whose linear regression coefficient is at least ``threshold`` in absolute value.
 
     Coefficients are in the units of the data, so the threshold is too; the paper uses 0.3.
@@ -21,15 +71,283 @@ def prune_linear(X: ArrayLike | Moments | Linear, A: ArrayLike, threshold: float
     A : array of shape (d, d)
         Adjacency matrix of a DAG. Not modified.
     threshold : float, default 0.3
+    standardised : bool, default False
+        Threshold ``b_ij sd_i / sd_j``, the coefficients of standardised columns, which have no units.
 
     Returns
     -------
     A : array of shape (d, d), uint8
     """
+    return kept(A, explain_linear(X, A, threshold, standardised=standardised))
+
+
+def explain_linear(
+    X: ArrayLike | Moments | Linear, A: ArrayLike, threshold: float = 0.3, *, standardised: bool = False
+) -> list[Verdict]:
+    """What :func:`prune_linear` decides of every edge of ``A``, in row-major order."""
     if not threshold >= 0:
         raise ValueError(f"threshold must be at least 0, got {threshold!r}")
     linear = X if isinstance(X, Linear) else Linear(X)
+    adjacency = _checked(A, linear.d)
+    W = linear.coefficients(adjacency)
+    name = "coefficient"
+    if standardised:
+        size = np.sqrt(linear.base)
+        W, name = W * (size[:, None] / size[None, :]), "standardised coefficient"
+    return [
+        Verdict(int(i), int(j), bool(abs(W[i, j]) >= threshold), name, float(W[i, j]), float(threshold))
+        for i, j in np.argwhere(adjacency)
+    ]
+
+
+def prune_bic(X: ArrayLike | Moments | Linear, A: ArrayLike) -> NDArray[np.uint8]:
+    """Remove edges, the least useful of a node first, while that improves the linear ``bic-nv`` score.
+
+    The edge ``i -> j`` gains ``n ln(r_without / r_with) - ln n``, r being the mean squared residual of j. This does not
+    depend on units and has no threshold to choose.
+
+    Parameters
+    ----------
+    X : array of shape (n, d), Moments, or Linear
+    A : array of shape (d, d)
+        Adjacency matrix of a DAG. Not modified.
+
+    Returns
+    -------
+    A : array of shape (d, d), uint8
+    """
+    return kept(A, explain_bic(X, A))
+
+
+def explain_bic(X: ArrayLike | Moments | Linear, A: ArrayLike) -> list[Verdict]:
+    """What :func:`prune_bic` decides of every edge of ``A``, in row-major order.
+
+    The gain of a removed edge is that when it was removed, of a kept edge that in the pruned graph.
+    """
+    linear = X if isinstance(X, Linear) else Linear(X)
+    adjacency = _checked(A, linear.d)
+    verdicts = []
+    for node in range(linear.d):
+        parents = np.flatnonzero(adjacency[:, node]).tolist()
+        while parents:
+            gains = _bic_gains(linear, node, parents)
+            # Of parents that are worth the same, such as copies, the first stays.
+            weakest = max(k for k, gain in enumerate(gains) if gain <= min(gains) + 1e-9 * linear.n)
+            if gains[weakest] >= 0:
+                verdicts += [Verdict(i, node, True, "BIC gain", g, 0.0) for i, g in zip(parents, gains, strict=True)]
+                break
+            verdicts.append(Verdict(parents.pop(weakest), node, False, "BIC gain", gains[weakest], 0.0))
+    return _row_major(verdicts)
+
+
+def _bic_gains(linear: Linear, node: int, parents: list[int]) -> list[float]:
+    """What each parent adds to -(n ln r + k ln n)."""
+    whole = linear.residual(node, parents)
+    without = (linear.residual(node, [p for p in parents if p != i]) for i in parents)
+    return [linear.n * math.log(r / whole) - math.log(linear.n) for r in without]
+
+
+# --- CAM ------------------------------------------------------------------------------------------------------
+
+
+def prune_cam(
+    X: ArrayLike, A: ArrayLike, alpha: float = 0.001, n_basis: int = 10, n_jobs: int | None = None
+) -> NDArray[np.uint8]:
+    """CAM pruning (Buehlmann, Peters, Ernest 2014): keep the parents that an additive regression finds significant.
+
+    Every node is regressed on a smooth function of each of its parents, as by ``gam(y ~ s(x1, k=10) + ...)`` of R's
+    mgcv, and a parent stays where the p-value of its function is below ``alpha``.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+    A : array of shape (d, d)
+        Adjacency matrix of a DAG. Not modified.
+    alpha : float, default 0.001
+    n_basis : int, default 10
+        Basis functions for each parent with the constant; 2 is linear regression. There are fewer of them for
+        parents of few values, and, as in CAM, where there would be less than three rows for each.
+    n_jobs : int or None, default None
+        Threads over nodes; None uses every core. The result does not depend on it.
+
+    Returns
+    -------
+    A : array of shape (d, d), uint8
+
+    Notes
+    -----
+    Parents and nodes that do not vary, and nodes with hardly more rows than parents, have the p-value 1: there is
+    nothing that speaks for the edge. Of parents that are copies of each other (up to sign, scale and location) the
+    first is tested, and the others have the p-value 1: they add nothing to it.
+    """
+    return kept(A, explain_cam(X, A, alpha, n_basis, n_jobs))
+
+
+def explain_cam(
+    X: ArrayLike, A: ArrayLike, alpha: float = 0.001, n_basis: int = 10, n_jobs: int | None = None
+) -> list[Verdict]:
+    """What :func:`prune_cam` decides of every edge of ``A``, in row-major order."""
+    _check_alpha(alpha)
+    if not isinstance(n_basis, int | np.integer) or n_basis < 2:
+        raise ValueError(f"n_basis must be a whole number of at least 2, got {n_basis!r}")
+    values, adjacency = _rows(X, A, "prune_cam")
+    n = len(values)
+    nodes = _nodes(values, adjacency)
+    sizes = [basis_size(n, len(node.tested), n_basis) if node.tested else 0 for node in nodes]
+    wanted = sorted({(j, size) for node, size in zip(nodes, sizes, strict=True) for j in node.tested})
+
+    def work(k: int) -> list[Verdict]:
+        node = nodes[k]
+        if not node.tested:
+            return node.verdicts([], alpha)
+        return node.verdicts(additive_terms(values[:, k], [smooths[j, sizes[k]] for j in node.tested]).p, alpha)
+
+    with one_blas_thread():
+        bases = run_each(lambda k: smooth(values[:, wanted[k][0]], wanted[k][1]), len(wanted), n_jobs)
+        smooths = dict(zip(wanted, bases, strict=True))
+        return _row_major(v for found in run_each(work, len(nodes), n_jobs) for v in found)
+
+
+# --- conditional independence ---------------------------------------------------------------------------------
+
+
+def prune_ci(
+    X: ArrayLike, A: ArrayLike, alpha: float = 0.001, test: str | Test = "fast", n_jobs: int | None = None
+) -> NDArray[np.uint8]:
+    """Remove ``i -> j`` where X_i and X_j are independent given the other parents of j: p-value of at least ``alpha``.
+
+    All edges are tested against the parents in ``A``, not against those that are left when their turn comes, so that
+    the result does not depend on the order of the columns.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+    A : array of shape (d, d)
+        Adjacency matrix of a DAG. Not modified.
+    alpha : float, default 0.001
+    test : {"fast", "kci"} or callable, default "fast"
+        ``"kci"`` is the kernel test of causal-learn (extra ``ci``), of which time grows with the cube of the number
+        of rows. ``"fast"`` needs no other package: the same test up to 1200 rows, and low-rank kernels beyond. A
+        callable takes x (n,), y (n,) and Z (n, k) and returns a p-value.
+    n_jobs : int or None, default None
+        Threads over edges; None uses every core. The result does not depend on it. A callable is called from one
+        thread, in the order of the edges.
+
+    Returns
+    -------
+    A : array of shape (d, d), uint8
+
+    Notes
+    -----
+    Columns that do not vary and copies are treated as in :func:`prune_cam`. Kernel tests given many other parents
+    reject independence more often than ``alpha`` says, so that edges stay: ``benchmarks/results/prune.md``.
+    """
+    return kept(A, explain_ci(X, A, alpha, test, n_jobs))
+
+
+def explain_ci(
+    X: ArrayLike, A: ArrayLike, alpha: float = 0.001, test: str | Test = "fast", n_jobs: int | None = None
+) -> list[Verdict]:
+    """What :func:`prune_ci` decides of every edge of ``A``, in row-major order."""
+    if isinstance(test, str):
+        function = choose("test", test, TESTS)
+    elif callable(test):
+        function, n_jobs = test, 1
+    else:
+        raise ValueError(f"test={test!r}: allowed are 'fast', 'kci', and callables (x, y, Z) -> p-value")
+    _check_alpha(alpha)
+    values, adjacency = _rows(X, A, "prune_ci")
+    nodes = _nodes(values, adjacency)
+    edges = [(i, j) for i, j in np.argwhere(adjacency).tolist() if i in nodes[j].tested]
+
+    def work(k: int) -> float:
+        i, j = edges[k]
+        p = float(function(values[:, i], values[:, j], values[:, [z for z in nodes[j].tested if z != i]]))
+        if not 0 <= p <= 1:
+            raise ValueError(f"test must return a p-value between 0 and 1, got {p!r} for the edge {i} -> {j}")
+        return p
+
+    with one_blas_thread():
+        p = dict(zip(edges, run_each(work, len(edges), n_jobs), strict=True))
+    return _row_major(v for node in nodes for v in node.verdicts([p[i, node.index] for i in node.tested], alpha))
+
+
+# --- shared ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Node:
+    """Parents of a node: those that can be tested, and why not the others."""
+
+    index: int
+    tested: list[int]
+    reasons: dict[int, str]
+
+    def verdicts(self, p: Iterable[float], alpha: float) -> list[Verdict]:
+        """Verdicts on the edges to this node, given the p-values of the tested ones."""
+        values = zip(self.tested, map(float, p), strict=True)
+        tested = [Verdict(i, self.index, value < alpha, "p-value", value, alpha) for i, value in values]
+        return tested + [
+            Verdict(i, self.index, False, "p-value", 1.0, alpha, reason) for i, reason in self.reasons.items()
+        ]
+
+
+def _nodes(X: Array, A: NDArray[np.uint8]) -> list[_Node]:
+    """What can be tested of the edges of ``A``."""
+    n, d = X.shape
+    # Rounding of a mean leaves a constant column with a spread of eps relative to its size.
+    varies = np.ptp(X, axis=0) > 1e-14 * np.abs(X).max(axis=0)
+    spread = np.where(varies, X.std(axis=0), 1.0)
+    unit = (X - X.mean(axis=0)) / (spread * np.sqrt(n))
+    copies = np.abs(unit.T @ unit) > 1 - DEPENDENCE_TOLERANCE**2 / 2
+    nodes = [_Node(j, [], {}) for j in range(d)]
+    for i, j in np.argwhere(A).tolist():
+        node = nodes[j]
+        still = [k for k in (j, i) if not varies[k]]
+        same = [k for k in node.tested if copies[i, k]]
+        if still:
+            node.reasons[i] = f"node {still[0]} does not vary"
+        elif same:
+            node.reasons[i] = f"a copy of node {same[0]}"
+        else:
+            node.tested.append(i)
+    for node in nodes:
+        if n < len(node.tested) + 2:
+            node.reasons.update(dict.fromkeys(node.tested, f"{n} rows are too few for {len(node.tested)} parents"))
+            node.tested.clear()
+    return nodes
+
+
+def _rows(X: ArrayLike, A: ArrayLike, name: str) -> tuple[Array, NDArray[np.uint8]]:
+    if isinstance(X, Moments | Linear):
+        raise ValueError(f"{name} needs the rows of the table, got {type(X).__name__}, which has only their moments")
+    values = np.asarray(X, dtype=np.float64)
+    if values.ndim != 2 or len(values) < 2:
+        raise ValueError(f"X must have shape (n, d) with n >= 2, got {values.shape}")
+    if not np.isfinite(values).all():
+        raise ValueError("X contains NaN or infinity")
+    return values, _checked(A, values.shape[1])
+
+
+def _checked(A: ArrayLike, d: int) -> NDArray[np.uint8]:
     adjacency = as_adjacency(A)
-    if adjacency.shape != (linear.d, linear.d):
-        raise ValueError(f"A must have shape {(linear.d, linear.d)} like the data, got {adjacency.shape}")
-    return adjacency * (np.abs(linear.coefficients(adjacency)) >= threshold)
+    if adjacency.shape != (d, d):
+        raise ValueError(f"A must have shape {(d, d)} like the data, got {adjacency.shape}")
+    return adjacency
+
+
+def _check_alpha(alpha: float) -> None:
+    if not 0 < alpha < 1:
+        raise ValueError(f"alpha must be between 0 and 1, got {alpha!r}")
+
+
+def _row_major(verdicts: Iterable[Verdict]) -> list[Verdict]:
+    return sorted(verdicts, key=lambda v: (v.source, v.target))
+
+
+def kept(A: ArrayLike, verdicts: list[Verdict]) -> NDArray[np.uint8]:
+    """A copy of ``A`` (d, d) without the edges that do not stay."""
+    pruned = as_adjacency(A)
+    for v in verdicts:
+        pruned[v.source, v.target] = v.kept
+    return pruned
