@@ -29,16 +29,16 @@ ENVIRONMENT = os.environ | {"PYTHONPATH": str(PACKAGE.parent), "MPLBACKEND": "Ag
 # Every layer may import itself and those above it in this list, without cycles.
 LAYERS = (
     {"_kernels"},
-    {"graph"},
+    {"graph", "workers"},
     {"scores", "nonlinear", "metrics", "prune", "cam", "independence", "simulate", "datasets", "knowledge"},
-    {"policy", "engines", "search", "refine", "discover"},
+    {"policy", "engines", "search", "orders", "refine", "discover"},
     {"sb3", "estimator", "bootstrap", "progress"},
     {"plot", "report", "cli"},
 )
 # Tables and files: these import only each other.
-HELPERS = {"table", "moments", "io", "dot", "graphio", "cache"}
+HELPERS = {"table", "moments", "io", "dot", "graphio", "cache", "lapack"}
 # The search sees scores and graphs, never data.
-BLIND = {"_kernels", "graph", "policy", "engines", "search", "refine", "discover"}
+BLIND = {"_kernels", "graph", "policy", "engines", "search", "orders", "refine", "discover"}
 
 CORE = {"numpy", "scipy", "scikit-learn", "numba", "networkx", "joblib", "tqdm"}
 # threadpoolctl is a dependency of scikit-learn.

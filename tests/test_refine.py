@@ -7,7 +7,8 @@ import pytest
 from oracles import OnStatistics, acyclic, all_dags, markov_equivalent
 
 from vec2dag import Score, exact_search, insertion_search, is_dag, metrics, simulate, vec2dag
-from vec2dag.refine import LinearOrders, equal_variance_order, order_search
+from vec2dag.orders import LinearOrders
+from vec2dag.refine import equal_variance_order, order_search
 from vec2dag.scores import Linear
 
 CRITERIA = ["bic-ev", "bic-nv", "ls"]

@@ -12,18 +12,9 @@ from numpy.typing import ArrayLike
 from .engines import ALGORITHMS, GraphScore
 from .graph import as_adjacency, is_dag, topological_order
 from .nonlinear import BoundRegression
+from .orders import LinearOrders, Refined, descend_all, orders_of
 from .policy import GaussianPolicy
-from .refine import (
-    LinearOrders,
-    Refined,
-    certify,
-    descend_all,
-    equal_variance_order,
-    exact_search,
-    order_search,
-    orders_of,
-    policy_at,
-)
+from .refine import certify, equal_variance_order, exact_search, order_search, policy_at
 from .scores import Linear, Score, choose
 from .search import Callback, SearchResult, check_options, policy_gradient
 

@@ -15,7 +15,8 @@ from scipy.special import ndtr
 from . import _kernels
 from .graph import vec2dag
 from .policy import Adam, GaussianPolicy, Optimiser, RMSprop
-from .scores import Linear, Score, run_each
+from .scores import Linear, Score
+from .workers import run_each
 
 GraphScore = Callable[[Any], Any]
 

@@ -20,9 +20,10 @@ from .moments import Moments, one_blas_thread
 from .nonlinear import BoundRegression
 from .progress import progress_bar
 from .prune import Verdict, explain_bic, explain_cam, explain_ci, explain_linear, kept
-from .scores import CRITERIA, Criterion, Linear, Score, choose, effective_jobs
+from .scores import CRITERIA, Criterion, Linear, Score, choose
 from .search import Callback, SearchResult, check_options, policy_gradient
 from .table import check_names, check_values, data_warnings, default_names, frame_labels
+from .workers import effective_jobs
 
 if TYPE_CHECKING:
     import networkx

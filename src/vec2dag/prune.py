@@ -14,8 +14,9 @@ from .cam import additive_terms, basis_size, smooth
 from .graph import as_adjacency
 from .independence import kci, kernel_test
 from .moments import Moments, one_blas_thread
-from .scores import Linear, choose, run_each
+from .scores import Linear, choose
 from .table import DEPENDENCE_TOLERANCE
+from .workers import run_each
 
 # fmt: off
 __all__ = [

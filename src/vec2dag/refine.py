@@ -4,12 +4,10 @@ Given an order, parents are selected among the predecessors by growing and shrin
 place changes order and skeleton together, which single edges and the gradient cannot do.
 """
 
-import math
 import time
 import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,8 +16,9 @@ from scipy.special import ndtri
 from . import _kernels
 from .engines import toggle_table
 from .graph import as_adjacency, dag2vec, is_dag, topological_order
+from .orders import Orders, Refined, descend_all, orders_of
 from .policy import GaussianPolicy
-from .scores import Linear, Score, run_each
+from .scores import Linear, Score
 from .search import Callback, Record, SearchResult, positive_int
 
 __all__ = ["Refined", "exact_search", "insertion_search", "order_search"]
@@ -28,207 +27,6 @@ __all__ = ["Refined", "exact_search", "insertion_search", "order_search"]
 FULL_CERTIFICATE = 100
 # Batches without improvement after which the search over orders ends even if no two chains have agreed.
 PATIENCE = 60
-
-
-@dataclass(frozen=True, eq=False)
-class Refined:
-    """A local optimum.
-
-    Attributes
-    ----------
-    A : array of shape (d, d), uint8
-    score : float
-    order : array of shape (d,)
-        An order that ``A`` agrees with.
-    certified : bool
-        No insertion of a node elsewhere in the order (with parents selected anew) and no addition, removal or
-        reversal of an edge improves the score.
-    """
-
-    A: NDArray[np.uint8]
-    score: float
-    order: NDArray[np.int64]
-    certified: bool = False
-
-
-class Orders(Protocol):
-    """Descends from an order to one that no insertion improves."""
-
-    def descend(self, order: NDArray[np.int64], floor: float = -np.inf, full: bool = False) -> tuple[Refined, int]:
-        """The local optimum and the number of moves; every move must lead above the score ``floor``."""
-        ...
-
-
-class LinearOrders:
-    """Compiled, for linear scores."""
-
-    def __init__(self, score: Score) -> None:
-        assert isinstance(score.regression, Linear)
-        self.score, self.stats = score, score.regression.stats
-
-    def select(self, order: NDArray[np.int64]) -> NDArray[np.uint8]:
-        """The graph (d, d) with the parents that are selected for an order as it is."""
-        return self._run(order, 0, False, -np.inf)[0]
-
-    def descend(self, order: NDArray[np.int64], floor: float = -np.inf, full: bool = False) -> tuple[Refined, int]:
-        """See :class:`Orders`; each sweep costs about ``d^2`` look-ups and the selections that they call for."""
-        A, moved, moves = self._run(order, 10 * self.score.d, full, floor)
-        # Scored anew: the descent itself works to the precision of correlations where that is enough.
-        return Refined(A, float(self.score(A)), moved), moves
-
-    def _run(
-        self, order: NDArray[np.int64], sweeps: int, full: bool, floor: float
-    ) -> tuple[NDArray[np.uint8], NDArray[np.int64], int]:
-        score, c, moved = self.score, self.score.criterion, order.astype(np.int64)
-        A = np.empty((score.d, score.d), np.uint8)
-        _, moves = _kernels.insertion_descent(
-            moved, self.stats, c.kind, score.penalty, c.offset, sweeps, full, floor, score.resolution, A
-        )
-        return A, moved, moves
-
-
-@dataclass(frozen=True)
-class _Choice:
-    """Parents selected for a node, and their cost: the link of the residual plus the price of the edges."""
-
-    parents: frozenset[int]
-    cost: float
-
-
-class LocalOrders:
-    """For any score with local residuals: few regressions, and those that are needed together in one batch.
-
-    A selection is a set of parents that no single addition or removal improves. It starts from the selection for
-    the neighbouring place in the order, so that where that is still the best only one new regression is needed.
-
-    Parameters
-    ----------
-    score : Score
-    hint : array of shape (d, d), optional
-        A graph that is thought to be near the best: selections that have no neighbour start from its parents.
-    deadline : float, default inf
-        Of ``time.perf_counter``: what has been reached then is returned as it is.
-    """
-
-    def __init__(self, score: Score, hint: NDArray[np.uint8] | None = None, deadline: float = np.inf) -> None:
-        self.score, self.deadline = score, deadline
-        self.hint = np.zeros((score.d, score.d), np.uint8) if hint is None else hint
-        self.selected: dict[tuple[int, frozenset[int]], _Choice] = {}
-        # The price of an edge in units of links; under equal variances it follows the total.
-        self.price = score.penalty * score.d
-
-    def select(self, wanted: list[tuple[int, frozenset[int], frozenset[int]]]) -> list[_Choice]:
-        """The parents of each node among those allowed, climbing from given ones: ``(node, allowed, start)``."""
-        climbs = {(node, allowed): start for node, allowed, start in wanted if (node, allowed) not in self.selected}
-        costs = self._costs([(node, start) for (node, _), start in climbs.items()])
-        at = {key: _Choice(start, cost) for (key, start), cost in zip(climbs.items(), costs, strict=True)}
-        while at:
-            if time.perf_counter() > self.deadline:
-                return [at.get((node, allowed)) or self.selected[node, allowed] for node, allowed, _ in wanted]
-            options = [(key, at[key].parents ^ {j}) for key in at for j in sorted(key[1])]
-            costs = self._costs([(node, parents) for (node, _), parents in options])
-            best: dict[tuple[int, frozenset[int]], _Choice] = dict(at)
-            for (key, parents), cost in zip(options, costs, strict=True):
-                if cost < best[key].cost:
-                    best[key] = _Choice(parents, cost)
-            done = [key for key in at if best[key].cost >= at[key].cost - 1e-12]
-            self.selected.update((key, at[key]) for key in done)
-            at = {key: best[key] for key in at if key not in done}
-        return [self.selected[node, allowed] for node, allowed, _ in wanted]
-
-    def _costs(self, sets: list[tuple[int, frozenset[int]]]) -> list[float]:
-        links = self.score.link(self.score.local_batch(sets))
-        return [float(link) + self.price * len(parents) for link, (_, parents) in zip(links, sets, strict=True)]
-
-    def descend(self, order: NDArray[np.int64], floor: float = -np.inf, full: bool = False) -> tuple[Refined, int]:
-        """See :class:`Orders`; unless ``full``, a direction ends after two places in a row without improvement."""
-        current = [int(node) for node in order]
-        choices = self._choose(current)
-        if not self.score.criterion.decomposable:
-            choices = self._reprice(current, choices)
-        best = self._value(choices)
-        moves, unmoved, node = 0, 0, -1
-        while unmoved < self.score.d and time.perf_counter() < self.deadline:
-            node = (node + 1) % self.score.d
-            unmoved += 1
-            for step in (1, -1):
-                worse = 0
-                for place, changed in self._slide(current, choices, node, step):
-                    value, worse = self._value(choices | changed), worse + 1
-                    if value > max(best, floor) + self.score.resolution:
-                        best, unmoved, target, change, worse = value, 0, place, changed, 0
-                    if worse == 2 and not full:
-                        break
-            if unmoved == 0:
-                current.remove(node)
-                current.insert(target, node)
-                choices |= change
-                moves += 1
-        A = np.zeros((self.score.d, self.score.d), np.uint8)
-        for i, choice in choices.items():
-            A[sorted(choice.parents), i] = 1
-        return Refined(A, float(self.score(A)), np.array(current)), moves
-
-    def _choose(self, order: list[int]) -> dict[int, _Choice]:
-        """Selections for an order as it is."""
-        wanted = []
-        for t, node in enumerate(order):
-            allowed = frozenset(order[:t])
-            wanted.append((node, allowed, allowed & set(np.flatnonzero(self.hint[:, node]).tolist())))
-        return dict(zip(order, self.select(wanted), strict=True))
-
-    def _slide(
-        self, order: list[int], choices: dict[int, _Choice], node: int, step: int
-    ) -> Iterator[tuple[int, dict[int, _Choice]]]:
-        """Other places for a node, outwards in one direction, with the selections that differ there."""
-        place = order.index(node)
-        changed, before = {node: choices[node]}, frozenset(order[:place])
-        while 0 <= place + step < len(order):
-            place += step
-            other = order[place]
-            # The node and the one that it passes change sides; nobody else notices.
-            before = before | {other} if step == 1 else before - {other}
-            behind = frozenset(order[:place]) - {node} if step == 1 else frozenset(order[:place]) | {node}
-            changed[node], changed[other] = self.select(
-                [(node, before, changed[node].parents & before), (other, behind, choices[other].parents & behind)]
-            )
-            yield place, dict(changed)
-
-    def _value(self, choices: dict[int, _Choice]) -> float:
-        """Score of the selected graph."""
-        edges = sum(len(choice.parents) for choice in choices.values())
-        mean = sum(choice.cost for choice in choices.values()) / self.score.d - self.price * edges / self.score.d
-        value = -mean if self.score.criterion.decomposable else -math.log(mean)
-        return value - self.score.penalty * edges
-
-    def _reprice(self, order: list[int], choices: dict[int, _Choice]) -> dict[int, _Choice]:
-        """Make an edge cost its penalty at the present total: ``ln((T - gain) / T) = -penalty``."""
-        for _ in range(4):
-            total = sum(choice.cost - self.price * len(choice.parents) for choice in choices.values())
-            self.price = total * (1.0 - math.exp(-self.score.penalty))
-            self.selected.clear()
-            choices = self._choose(order)
-        return choices
-
-
-def orders_of(score: Score, hint: NDArray[np.uint8] | None = None, deadline: float = np.inf) -> Orders:
-    """The compiled descent for linear scores, the general one otherwise."""
-    return LinearOrders(score) if isinstance(score.regression, Linear) else LocalOrders(score, hint, deadline)
-
-
-def descend_all(
-    orders: Orders, starts: list[NDArray[np.int64]], n_jobs: int | None, deadline: float = np.inf
-) -> list[Refined]:
-    """The local optima of several orders, on threads where the descent is compiled.
-
-    Descents that have not begun at the ``deadline`` are left out, except the first.
-    """
-    jobs = n_jobs if isinstance(orders, LinearOrders) else 1
-
-    def one(k: int) -> Refined | None:
-        return orders.descend(starts[k])[0] if k == 0 or time.perf_counter() < deadline else None
-
-    return [found for found in run_each(one, len(starts), jobs) if found is not None]
 
 
 def insertion_search(score: Score, start: ArrayLike) -> Refined:

@@ -5,13 +5,10 @@ residuals and the number of edges become one number). All scores are divided by 
 """
 
 import math
-import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -26,6 +23,7 @@ from .cache import LocalCache
 from .graph import as_adjacency
 from .moments import Moments, one_blas_thread
 from .nonlinear import BoundRegression, GaussianProcess, SklearnRegression
+from .workers import effective_jobs, run_chunks, run_lazily
 
 __all__ = ["Criterion", "Linear", "Regression", "Score", "bic_ev", "bic_nv", "least_squares"]
 
@@ -397,45 +395,8 @@ def _fit(regression: Regression, key: tuple[int, int]) -> float:
     return value
 
 
-# --- shared by everything that scores -------------------------------------------------------------------------
-
-
 def choose(parameter: str, value: str, allowed: dict[str, T]) -> T:
     """``allowed[value]``, or an error that lists what is allowed."""
     if value not in allowed:
         raise ValueError(f"{parameter}={value!r} is unknown; allowed: {', '.join(map(repr, allowed))}")
     return allowed[value]
-
-
-def effective_jobs(n_jobs: int | None) -> int:
-    """Number of threads for ``n_jobs``: None is every core, negative counts back from the number of cores."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if n_jobs is None:
-        return cores
-    if n_jobs == 0:
-        raise ValueError("n_jobs must not be 0; allowed: None (every core), a positive number, or -1, -2, ...")
-    return n_jobs if n_jobs > 0 else max(1, cores + 1 + n_jobs)
-
-
-@lru_cache(maxsize=4)
-def _pool(pid: int, workers: int) -> ThreadPoolExecutor:
-    # Keyed by process: threads do not survive a fork, and an inherited pool would wait for ever.
-    return ThreadPoolExecutor(workers, thread_name_prefix="vec2dag")
-
-
-def run_lazily(work: Callable[[int], T], total: int, n_jobs: int | None) -> Iterator[T]:
-    """``work(0), ..., work(total - 1)`` as they are finished by threads, in this order; errors propagate."""
-    workers = min(effective_jobs(n_jobs), total)
-    return map(work, range(total)) if workers <= 1 else _pool(os.getpid(), workers).map(work, range(total))
-
-
-def run_each(work: Callable[[int], T], total: int, n_jobs: int | None) -> list[T]:
-    """``[work(0), ..., work(total - 1)]`` on threads; errors propagate."""
-    return list(run_lazily(work, total, n_jobs))
-
-
-def run_chunks(work: Callable[[int, int], None], total: int, n_jobs: int | None) -> None:
-    """Call ``work(start, stop)`` on contiguous chunks of ``range(total)``, one a thread."""
-    chunks = max(1, min(effective_jobs(n_jobs), total))
-    bounds = np.linspace(0, total, chunks + 1).astype(int).tolist()
-    run_each(lambda k: work(bounds[k], bounds[k + 1]), chunks, n_jobs)

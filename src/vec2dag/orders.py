@@ -1,0 +1,246 @@
+"""Descent over orders: a node goes to another place, and parents are selected anew among the predecessors.
+
+Moving one node changes order and skeleton together, which single edges and the gradient cannot do.
+"""
+
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _kernels
+from .scores import Linear, Score
+from .workers import run_each
+
+__all__ = ["LinearOrders", "LocalOrders", "Orders", "Refined", "descend_all", "orders_of"]
+
+# Nodes whose places are tried at the same time where regressions are not linear: enough for many workers.
+TOGETHER = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Refined:
+    """A local optimum.
+
+    Attributes
+    ----------
+    A : array of shape (d, d), uint8
+    score : float
+    order : array of shape (d,)
+        An order that ``A`` agrees with.
+    certified : bool
+        No insertion of a node elsewhere in the order (with parents selected anew) and no addition, removal or
+        reversal of an edge improves the score.
+    """
+
+    A: NDArray[np.uint8]
+    score: float
+    order: NDArray[np.int64]
+    certified: bool = False
+
+
+class Orders(Protocol):
+    """Descends from an order to one that no insertion improves."""
+
+    def descend(self, order: NDArray[np.int64], floor: float = -np.inf, full: bool = False) -> tuple[Refined, int]:
+        """The local optimum and the number of moves; every move must lead above the score ``floor``."""
+        ...
+
+
+class LinearOrders:
+    """Compiled, for linear scores."""
+
+    def __init__(self, score: Score) -> None:
+        assert isinstance(score.regression, Linear)
+        self.score, self.stats = score, score.regression.stats
+
+    def select(self, order: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """The graph (d, d) with the parents that are selected for an order as it is."""
+        return self._run(order, 0, False, -np.inf)[0]
+
+    def descend(self, order: NDArray[np.int64], floor: float = -np.inf, full: bool = False) -> tuple[Refined, int]:
+        """See :class:`Orders`; each sweep costs about ``d^2`` look-ups and the selections that they call for."""
+        A, moved, moves = self._run(order, 10 * self.score.d, full, floor)
+        # Scored anew: the descent itself works to the precision of correlations where that is enough.
+        return Refined(A, float(self.score(A)), moved), moves
+
+    def _run(
+        self, order: NDArray[np.int64], sweeps: int, full: bool, floor: float
+    ) -> tuple[NDArray[np.uint8], NDArray[np.int64], int]:
+        score, c, moved = self.score, self.score.criterion, order.astype(np.int64)
+        A = np.empty((score.d, score.d), np.uint8)
+        _, moves = _kernels.insertion_descent(
+            moved, self.stats, c.kind, score.penalty, c.offset, sweeps, full, floor, score.resolution, A
+        )
+        return A, moved, moves
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """Parents selected for a node, and their cost: the link of the residual plus the price of the edges."""
+
+    parents: frozenset[int]
+    cost: float
+
+
+class _Walk:
+    """A node on its way through the order, in one direction, with the selections that differ where it is."""
+
+    def __init__(self, order: list[int], choices: dict[int, _Choice], node: int, direction: int) -> None:
+        self.order, self.choices, self.node, self.direction = order, choices, node, direction
+        self.place = order.index(node)
+        self.before = frozenset(order[: self.place])
+        self.changed = {node: choices[node]}
+        self.worse = 0
+
+    @property
+    def goes_on(self) -> bool:
+        return 0 <= self.place + self.direction < len(self.order)
+
+    def step(self) -> list[tuple[int, frozenset[int], frozenset[int]]]:
+        """Go past the next node; the two change sides, and nobody else notices: what to select for them."""
+        self.place += self.direction
+        self.passed = self.order[self.place]
+        ahead = frozenset(self.order[: self.place])
+        if self.direction == 1:
+            self.before, behind = self.before | {self.passed}, ahead - {self.node}
+        else:
+            self.before, behind = self.before - {self.passed}, ahead | {self.node}
+        return [
+            (self.node, self.before, self.changed[self.node].parents & self.before),
+            (self.passed, behind, self.choices[self.passed].parents & behind),
+        ]
+
+    def arrive(self, own: _Choice, others: _Choice) -> None:
+        """Take the selections that were asked for."""
+        self.changed[self.node], self.changed[self.passed] = own, others
+
+
+class LocalOrders:
+    """For any score with local residuals: few regressions, and those that are needed together in one batch.
+
+    A selection is a set of parents that no single addition or removal improves. It starts from the selection for
+    the neighbouring place in the order, so that where that is still the best only one new regression is needed.
+
+    Parameters
+    ----------
+    score : Score
+    hint : array of shape (d, d), optional
+        A graph that is thought to be near the best: selections that have no neighbour start from its parents.
+    deadline : float, default inf
+        Of ``time.perf_counter``: what has been reached then is returned as it is.
+    """
+
+    def __init__(self, score: Score, hint: NDArray[np.uint8] | None = None, deadline: float = np.inf) -> None:
+        self.score, self.deadline = score, deadline
+        self.hint = np.zeros((score.d, score.d), np.uint8) if hint is None else hint
+        self.selected: dict[tuple[int, frozenset[int]], _Choice] = {}
+        # The price of an edge in units of links; under equal variances it follows the total.
+        self.price = score.penalty * score.d
+
+    def select(self, wanted: list[tuple[int, frozenset[int], frozenset[int]]]) -> list[_Choice]:
+        """The parents of each node among those allowed, climbing from given ones: ``(node, allowed, start)``."""
+        climbs = {(node, allowed): start for node, allowed, start in wanted if (node, allowed) not in self.selected}
+        costs = self._costs([(node, start) for (node, _), start in climbs.items()])
+        at = {key: _Choice(start, cost) for (key, start), cost in zip(climbs.items(), costs, strict=True)}
+        while at:
+            if time.perf_counter() > self.deadline:
+                return [at.get((node, allowed)) or self.selected[node, allowed] for node, allowed, _ in wanted]
+            options = [(key, at[key].parents ^ {j}) for key in at for j in sorted(key[1])]
+            costs = self._costs([(node, parents) for (node, _), parents in options])
+            best: dict[tuple[int, frozenset[int]], _Choice] = dict(at)
+            for (key, parents), cost in zip(options, costs, strict=True):
+                if cost < best[key].cost:
+                    best[key] = _Choice(parents, cost)
+            done = [key for key in at if best[key].cost >= at[key].cost - 1e-12]
+            self.selected.update((key, at[key]) for key in done)
+            at = {key: best[key] for key in at if key not in done}
+        return [self.selected[node, allowed] for node, allowed, _ in wanted]
+
+    def _costs(self, sets: list[tuple[int, frozenset[int]]]) -> list[float]:
+        links = self.score.link(self.score.local_batch(sets))
+        return [float(link) + self.price * len(parents) for link, (_, parents) in zip(links, sets, strict=True)]
+
+    def descend(self, order: NDArray[np.int64], floor: float = -np.inf, full: bool = False) -> tuple[Refined, int]:
+        """See :class:`Orders`; unless ``full``, a direction ends after two places in a row without improvement."""
+        current = [int(node) for node in order]
+        choices = self._choose(current)
+        if not self.score.criterion.decomposable:
+            choices = self._reprice(current, choices)
+        best, moves, unmoved, turn = self._value(choices), 0, 0, 0
+        while unmoved < self.score.d and time.perf_counter() < self.deadline:
+            nodes = [(turn + k) % self.score.d for k in range(min(TOGETHER, self.score.d - unmoved))]
+            turn, unmoved = turn + len(nodes), unmoved + len(nodes)
+            for walk, value in self._explore(
+                [_Walk(current, choices, v, s) for v in nodes for s in (1, -1)], best, full
+            ):
+                if value > max(best, floor) + self.score.resolution:
+                    best, unmoved, target = value, 0, (walk.place, walk.node, dict(walk.changed))
+            if unmoved == 0:
+                place, node, changed = target
+                current.remove(node)
+                current.insert(place, node)
+                choices |= changed
+                moves += 1
+        A = np.zeros((self.score.d, self.score.d), np.uint8)
+        for i, choice in choices.items():
+            A[sorted(choice.parents), i] = 1
+        return Refined(A, float(self.score(A)), np.array(current)), moves
+
+    def _choose(self, order: list[int]) -> dict[int, _Choice]:
+        """Selections for an order as it is."""
+        wanted = []
+        for t, node in enumerate(order):
+            allowed = frozenset(order[:t])
+            wanted.append((node, allowed, allowed & set(np.flatnonzero(self.hint[:, node]).tolist())))
+        return dict(zip(order, self.select(wanted), strict=True))
+
+    def _explore(self, walks: list["_Walk"], best: float, full: bool) -> Iterator[tuple["_Walk", float]]:
+        """Step by step, all walks at once, and the score after every step of each."""
+        while walks := [walk for walk in walks if walk.goes_on and (full or walk.worse < 2)]:
+            found = iter(self.select([wanted for walk in walks for wanted in walk.step()]))
+            for walk in walks:
+                walk.arrive(next(found), next(found))
+                value = self._value(walk.choices | walk.changed)
+                walk.worse = 0 if value > best + self.score.resolution else walk.worse + 1
+                yield walk, value
+
+    def _value(self, choices: dict[int, _Choice]) -> float:
+        """Score of the selected graph."""
+        edges = sum(len(choice.parents) for choice in choices.values())
+        mean = sum(choice.cost for choice in choices.values()) / self.score.d - self.price * edges / self.score.d
+        value = -mean if self.score.criterion.decomposable else -math.log(mean)
+        return value - self.score.penalty * edges
+
+    def _reprice(self, order: list[int], choices: dict[int, _Choice]) -> dict[int, _Choice]:
+        """Make an edge cost its penalty at the present total: ``ln((T - gain) / T) = -penalty``."""
+        for _ in range(4):
+            total = sum(choice.cost - self.price * len(choice.parents) for choice in choices.values())
+            self.price = total * (1.0 - math.exp(-self.score.penalty))
+            self.selected.clear()
+            choices = self._choose(order)
+        return choices
+
+
+def orders_of(score: Score, hint: NDArray[np.uint8] | None = None, deadline: float = np.inf) -> Orders:
+    """The compiled descent for linear scores, the general one otherwise."""
+    return LinearOrders(score) if isinstance(score.regression, Linear) else LocalOrders(score, hint, deadline)
+
+
+def descend_all(
+    orders: Orders, starts: list[NDArray[np.int64]], n_jobs: int | None, deadline: float = np.inf
+) -> list[Refined]:
+    """The local optima of several orders, on threads where the descent is compiled.
+
+    Descents that have not begun at the ``deadline`` are left out, except the first.
+    """
+    jobs = n_jobs if isinstance(orders, LinearOrders) else 1
+
+    def one(k: int) -> Refined | None:
+        return orders.descend(starts[k])[0] if k == 0 or time.perf_counter() < deadline else None
+
+    return [found for found in run_each(one, len(starts), jobs) if found is not None]

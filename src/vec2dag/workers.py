@@ -1,0 +1,47 @@
+"""Threads over pieces of work: the same results for any number of them."""
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from typing import TypeVar
+
+import numpy as np
+
+__all__ = ["effective_jobs", "run_chunks", "run_each", "run_lazily"]
+
+T = TypeVar("T")
+
+
+def effective_jobs(n_jobs: int | None) -> int:
+    """Number of threads for ``n_jobs``: None is every core, negative counts back from the number of cores."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if n_jobs is None:
+        return cores
+    if n_jobs == 0:
+        raise ValueError("n_jobs must not be 0; allowed: None (every core), a positive number, or -1, -2, ...")
+    return n_jobs if n_jobs > 0 else max(1, cores + 1 + n_jobs)
+
+
+@lru_cache(maxsize=4)
+def _pool(pid: int, workers: int) -> ThreadPoolExecutor:
+    # Keyed by process: threads do not survive a fork, and an inherited pool would wait for ever.
+    return ThreadPoolExecutor(workers, thread_name_prefix="vec2dag")
+
+
+def run_lazily(work: Callable[[int], T], total: int, n_jobs: int | None) -> Iterator[T]:
+    """``work(0), ..., work(total - 1)`` as they are finished by threads, in this order; errors propagate."""
+    workers = min(effective_jobs(n_jobs), total)
+    return map(work, range(total)) if workers <= 1 else _pool(os.getpid(), workers).map(work, range(total))
+
+
+def run_each(work: Callable[[int], T], total: int, n_jobs: int | None) -> list[T]:
+    """``[work(0), ..., work(total - 1)]`` on threads; errors propagate."""
+    return list(run_lazily(work, total, n_jobs))
+
+
+def run_chunks(work: Callable[[int, int], None], total: int, n_jobs: int | None) -> None:
+    """Call ``work(start, stop)`` on contiguous chunks of ``range(total)``, one a thread."""
+    chunks = max(1, min(effective_jobs(n_jobs), total))
+    bounds = np.linspace(0, total, chunks + 1).astype(int).tolist()
+    run_each(lambda k: work(bounds[k], bounds[k + 1]), chunks, n_jobs)
