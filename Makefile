@@ -47,6 +47,7 @@ check: $(VENV)/.dev
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.throughput
 	$(BIN)/python -m benchmarks.engine
+	$(BIN)/python -m benchmarks.gp
 
 # An environment of their own: their requirements must not decide ours.
 PEERS := .venv-peers

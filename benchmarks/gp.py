@@ -246,6 +246,8 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", metavar="NAME", help="of the sets")
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder of gp.md and gp.json")
     args = parser.parse_args()
+    if not args.data.is_dir():
+        parser.error(f"there is no folder {args.data}: say where the shared sets are with --data")
     for name in args.parts or PARTS:
         part = PARTS[name](args)
         part.command = f"python -m benchmarks.gp {name}"

@@ -14,7 +14,7 @@ import scipy.linalg
 from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import threadpool_limits
 
-from .table import check_names, default_names, quoted
+from .table import as_table, check_names, default_names, quoted
 
 __all__ = ["Moments"]
 
@@ -72,11 +72,7 @@ class Moments:
     @classmethod
     def of(cls, X: ArrayLike, names: Sequence[str] | None = None) -> "Moments":
         """Statistics of a table ``X`` (n, d) of finite numbers."""
-        values = np.asarray(X, dtype=np.float64)
-        if values.ndim != 2 or values.shape[0] < 1:
-            raise ValueError(f"X must have shape (n, d) with n >= 1, got {values.shape}")
-        if not np.isfinite(values).all():
-            raise ValueError("X contains NaN or infinity")
+        values = as_table(X)
         d = values.shape[1]
         labels = default_names(d) if names is None else check_names(names, d)
         mean = values.mean(axis=0)

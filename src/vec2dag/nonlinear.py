@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
 from .lapack import positive_solve
-from .table import check_names, default_names
+from .table import as_table, check_names, default_names
 
 __all__ = ["BoundRegression", "GaussianProcess", "SklearnRegression"]
 
@@ -27,7 +27,7 @@ FEW_ROWS = 200
 # Distance, in the logarithm of the length scale, of the first points of the climb; and when a maximum is found.
 STEP, CLOSE = 0.15, 0.01
 # Length scales whose likelihood on a part of the rows is this many nats lower are tried on more rows too.
-SLACK = 3.0
+SLACK = 5.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,11 +74,7 @@ class BoundRegression:
 
 
 def _bind(method: Any, X: ArrayLike, names: Sequence[str] | None) -> BoundRegression:
-    values = np.array(X, dtype=np.float64)
-    if values.ndim != 2 or values.shape[0] < 2:
-        raise ValueError(f"X must have shape (n, d) with n >= 2, got {values.shape}")
-    if not np.isfinite(values).all():
-        raise ValueError("X contains NaN or infinity")
+    values = as_table(X, rows=2).copy()
     d = values.shape[1]
     return BoundRegression(method, values, default_names(d) if names is None else check_names(names, d))
 
@@ -244,7 +240,8 @@ def _scan(levels: "list[_Likelihood]", grid: list[float]) -> float:
         points, level = sorted({int(k) for i in near for k in (i - 1, i, i + 1) if 0 <= k < len(grid)}), level - 1
     starts: list[int] = []
     for k in near[np.argsort(-heights[near], kind="stable")]:
-        if all(abs(grid[k] - grid[s]) >= 0.9 for s in starts):
+        # Maxima may be close to the lower bound and at it.
+        if k == 0 or all(abs(grid[k] - grid[s]) >= 0.9 for s in starts):
             starts.append(int(k))
     start = max(starts, key=lambda s: levels[0](grid[s])[0]) if len(starts) > 1 else starts[0]
     around = slice(max(start - 1, 0), start + 2)

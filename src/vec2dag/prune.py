@@ -15,7 +15,7 @@ from .graph import as_adjacency
 from .independence import kci, kernel_test
 from .moments import Moments, one_blas_thread
 from .scores import Linear, choose
-from .table import DEPENDENCE_TOLERANCE
+from .table import DEPENDENCE_TOLERANCE, as_table
 from .workers import run_each
 
 # fmt: off
@@ -322,11 +322,7 @@ def _nodes(X: Array, A: NDArray[np.uint8]) -> list[_Node]:
 def _rows(X: ArrayLike, A: ArrayLike, name: str) -> tuple[Array, NDArray[np.uint8]]:
     if isinstance(X, Moments | Linear):
         raise ValueError(f"{name} needs the rows of the table, got {type(X).__name__}, which has only their moments")
-    values = np.asarray(X, dtype=np.float64)
-    if values.ndim != 2 or len(values) < 2:
-        raise ValueError(f"X must have shape (n, d) with n >= 2, got {values.shape}")
-    if not np.isfinite(values).all():
-        raise ValueError("X contains NaN or infinity")
+    values = as_table(X, rows=2)
     return values, _checked(A, values.shape[1])
 
 

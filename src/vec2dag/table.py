@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
 
 # A column this close (in its own standard deviations) to the span of others counts as dependent on them. Its
@@ -40,6 +40,16 @@ def quoted(names: Iterable[str], limit: int = 8) -> str:
 def default_names(d: int) -> tuple[str, ...]:
     """Names of d unnamed columns: x0, x1, ..."""
     return tuple(f"x{i}" for i in range(d))
+
+
+def as_table(X: ArrayLike, rows: int = 1) -> NDArray[np.float64]:
+    """``X`` as an array (n, d) of finite numbers with at least ``rows`` rows; not a copy if it is one."""
+    values = np.asarray(X, dtype=np.float64)
+    if values.ndim != 2 or values.shape[0] < rows:
+        raise ValueError(f"X must have shape (n, d) with n >= {rows}, got {values.shape}")
+    if not np.isfinite(values).all():
+        raise ValueError("X contains NaN or infinity")
+    return values
 
 
 def check_names(names: Sequence[str], d: int) -> tuple[str, ...]:
