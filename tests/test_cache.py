@@ -1,5 +1,6 @@
 """The memory of local scores: bounds, counts, and files."""
 
+import io
 import os
 import sys
 
@@ -61,9 +62,13 @@ def test_files_round_trip(tmp_path):
     assert LocalCache().load(tmp_path / "absent", "mine") == 0
     with pytest.raises(ValueError, match="other data or of another regression"):
         again.load(file, "theirs")
-    file.write_bytes(file.read_bytes()[:50])
-    with pytest.raises(ValueError, match="damaged"):
-        again.load(file, "mine")
+    whole = file.read_bytes()
+    array = io.BytesIO()
+    np.save(array, np.ones(3))
+    for damaged in (whole[:50], whole[:-30], array.getvalue(), b"", b"text"):
+        file.write_bytes(damaged)
+        with pytest.raises(ValueError, match="damaged"):
+            again.load(file, "mine")
     assert os.listdir(tmp_path) == ["scores.npz"]
 
 
@@ -77,6 +82,57 @@ def test_fingerprints_tell_data_and_options_apart(X):
     ]
     assert len(set(prints)) == 5
     assert GaussianProcess().bind(X.copy()).fingerprint() == prints[0]
+
+
+def test_a_refused_file_stays_as_it_is(X, tmp_path):
+    file = tmp_path / "scores.npz"
+    with Score(X, LinearRegression()).stored(file):
+        pass
+    before = file.read_bytes()
+    other = Score(2 * X, LinearRegression())
+    other.local(0, [1])
+    with pytest.raises(ValueError, match="other data"), other.stored(file):
+        pass
+    assert file.read_bytes() == before
+
+
+def test_a_file_that_cannot_be_written_is_found_out_at_once(X, tmp_path, monkeypatch):
+    model = ALIAS(regression=LinearRegression(), checkpoint=tmp_path / "missing" / "scores.npz")
+    with pytest.raises(OSError, match=r"missing.scores\.npz cannot be written"):
+        model.fit(X)
+    with pytest.raises(ValueError, match="must be a path, got 5"):
+        ALIAS(regression=LinearRegression(), checkpoint=5).fit(X)
+    score = Score(X, LinearRegression())
+    context = score.stored(tmp_path / "scores.npz")
+    context.__enter__()
+    value = score.local(0, [1])
+    monkeypatch.setattr(LocalCache, "save", lambda *_: os.stat(tmp_path / "missing"))
+    with pytest.warns(UserWarning, match="could not be written"):
+        context.__exit__(None, None, None)
+    assert value > 0
+
+
+def test_files_are_written_while_a_batch_goes_on(X, tmp_path, monkeypatch):
+    monkeypatch.setattr("vec2dag.scores.SAVE_EVERY", -1.0)
+    file, seen = tmp_path / "scores.npz", []
+
+    class Watching(LinearRegression):
+        def predict(self, Z):
+            seen.append(LocalCache().load(file, "print"))
+            return super().predict(Z)
+
+    monkeypatch.setattr("vec2dag.nonlinear.BoundRegression.fingerprint", lambda _: "print")
+    score = Score(X, Watching(), n_jobs=1)
+    with score.stored(file):
+        score.local_batch([(0, [1]), (0, [2]), (0, [3]), (1, [2])])
+    assert seen == [0, 1, 2, 3]
+
+
+def test_the_layout_in_memory_is_no_other_data(X, tmp_path):
+    file = tmp_path / "scores.npz"
+    for values in (X, np.asfortranarray(X)):
+        model = ALIAS(regression=LinearRegression(), checkpoint=file, prune=None, random_state=0).fit(values)
+    assert model.search_.fits == 0
 
 
 def test_what_cannot_be_pickled_has_no_fingerprint(X):
@@ -150,5 +206,5 @@ def test_an_error_keeps_what_was_paid_for(X, tmp_path):
         assert known == 1
         again.local(0, [1])
     assert again.fits == 0
-    with pytest.raises(ValueError, match="only regressions that are not linear"), Score(X).stored(file):
+    with pytest.raises(ValueError, match="linear regressions take microseconds"), Score(X).stored(file):
         pass

@@ -17,9 +17,10 @@ from oracles import graph_score
 
 import vec2dag
 from vec2dag import cpdag, datasets, metrics, simulate
-from vec2dag.cli import _parser, main
+from vec2dag.cli import _parser, main, removed_table
 from vec2dag.graphio import read_graph, write_graph
 from vec2dag.io import read_table
+from vec2dag.prune import Verdict
 
 GRAPHS = ("graph.json", "adjacency.csv", "graph.dot", "graph.graphml")
 NAMES = ("a", "b", "c", "d")
@@ -197,6 +198,19 @@ def test_pruned_edges_are_shown_with_the_reason(run, put, X, tmp_path):
     table = json.loads((tmp_path / "out" / "run.json").read_text())["pruning"]
     assert [(v["source"], v["target"]) for v in table if not v["kept"]] == [("c", "d")]
     assert len(table) == 3
+
+
+def test_the_edges_nearest_to_staying_are_shown_first(run, put, X, tmp_path):
+    noise = np.random.default_rng(0).standard_normal((60, 4))
+    model = SimpleNamespace(
+        prune_table_=[Verdict(0, j, False, "BIC gain", gain, 0.0) for j, gain in ((1, -5.0), (2, -2.0), (3, -9.0))]
+    )
+    lines = removed_table(model, NAMES).splitlines()
+    assert [line.split()[2] for line in lines[1:]] == ["c", "b", "d"]
+    assert "edges stay above 0" in lines[0]
+    result = run("discover", put(noise + noise[:, :1]), "-o", tmp_path / "out", "--prune", "linear", *FEW,
+                 "--prune-threshold", 50)  # fmt: skip
+    assert result.out.startswith("no edges are left after pruning")
 
 
 def test_nonlinear_tables(run, refused, put, tmp_path):

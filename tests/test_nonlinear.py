@@ -13,12 +13,23 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LinearRegression
-from sklearn.model_selection import KFold, cross_val_predict
+from sklearn.model_selection import KFold, PredefinedSplit, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 
-from vec2dag import ALIAS, GaussianProcess, Linear, Moments, Score, SklearnRegression, exact_search, metrics, simulate
+from vec2dag import (
+    ALIAS,
+    GaussianProcess,
+    Linear,
+    Moments,
+    Score,
+    SklearnRegression,
+    exact_search,
+    insertion_search,
+    metrics,
+    simulate,
+)
 from vec2dag.discover import discover
 from vec2dag.moments import one_blas_thread
 from vec2dag.nonlinear import _climb, _grid
@@ -177,7 +188,9 @@ def test_grid_covers_the_bounds():
     [
         ({"alpha": 0.0}, "alpha"),
         ({"alpha": float("nan")}, "alpha"),
+        ({"alpha": "1"}, "alpha"),
         ({"bounds": (2.0, 1.0)}, "bounds"),
+        ({"bounds": 5}, "bounds"),
         ({"offset": -1.0}, "offset"),
         ({"max_rows": 1}, "max_rows"),
         ({"inducing": 2.5}, "inducing"),
@@ -264,10 +277,36 @@ def test_faults_name_the_node_and_its_parents(fault, message, jobs):
         ALIAS(regression=Faulty(fault), n_jobs=jobs, random_state=0).fit(X, names=["p", "q", "r", "s"])
 
 
-@pytest.mark.parametrize("bad", [LinearRegression, 5, object()])
+@pytest.mark.parametrize("bad", [LinearRegression, GaussianProcess, 5, object()])
 def test_what_is_no_regression_is_refused(bad):
     with pytest.raises(ValueError, match=r"regression=|estimator must be"):
         Score(sine(), bad)
+
+
+@pytest.mark.parametrize(("node", "parents"), [(0, [7]), (0, [-1]), (9, [1]), (-1, [0])])
+@pytest.mark.parametrize("regression", ["linear", "gp"])
+def test_nodes_that_do_not_exist_are_named(regression, node, parents):
+    with pytest.raises(ValueError, match=r"there is no node -?\d; nodes are 0 to 3"):
+        Score(sine(), regression).local(node, parents)
+
+
+def test_a_regression_beside_a_score_of_its_own_is_refused():
+    X = sine()
+    for score in (Score(X), lambda A: 0.0):
+        with pytest.raises(ValueError, match=r"regression='gp' has no effect"):
+            ALIAS(score=score, regression="gp").fit(X)
+
+
+@pytest.mark.parametrize("prune", ["cam", "ci"])
+def test_pruning_that_needs_rows_is_refused_before_the_search(prune):
+    with pytest.raises(ValueError, match=f"prune='{prune}' needs the rows"):
+        ALIAS(prune=prune, time_budget=1e-9).fit(Moments.of(sine()))
+
+
+def test_whole_numbers_of_any_kind_are_folds():
+    X, tree = sine(), DecisionTreeRegressor(random_state=0)
+    one, other = (SklearnRegression(tree, cv=cv).bind(X).residual(1, [0]) for cv in (3, np.int64(3)))
+    assert one == other
 
 
 def test_moments_have_no_rows():
@@ -301,7 +340,7 @@ def test_tables_are_copied_and_checked():
 def test_search_finds_the_best_of_all_graphs(criterion):
     score = Score(sine(450), KernelRidge(kernel="rbf", alpha=0.5, gamma=0.5), criterion)
     found = discover(score, rng=np.random.default_rng(0))
-    assert (found.algorithm, found.init, found.certified) == ("orders", "every 4th row", True)
+    assert (found.algorithm, found.init, found.certified) == ("orders", "a quarter of the rows", True)
     assert found.score == pytest.approx(float(score(found.A)), abs=1e-12)
     best = max(float(score(A)) for A in all_dags(4))
     assert found.score == pytest.approx(best, abs=1e-9)
@@ -362,7 +401,8 @@ def test_fewer_regressions_than_there_are(seed):
     assert found.score >= float(score(data.A)) - 1e-9
 
 
-def test_a_budget_is_kept_between_fits():
+@pytest.mark.parametrize("algorithm", ["auto", "conditional", "credit", "ppo"])
+def test_a_budget_is_kept_between_fits(algorithm):
     class Slow:
         n, d, names = 100, 12, tuple("abcdefghijkl")
 
@@ -371,11 +411,77 @@ def test_a_budget_is_kept_between_fits():
             return 1.0 / (1 + len(parents))
 
     begin = time.perf_counter()
-    found = discover(Score(None, Slow(), n_jobs=1), rng=np.random.default_rng(0), time_budget=0.3)
-    # A batch of toggles, 12 x 11 fits, may begin before the deadline and end after it.
-    assert time.perf_counter() - begin < 0.3 + 3.5
+    found = discover(Score(None, Slow(), n_jobs=1), rng=np.random.default_rng(0), time_budget=0.3, algorithm=algorithm)
+    # The first graph is scored in any case, and so is the last: 12 fits each.
+    assert time.perf_counter() - begin < 0.3 + 0.9
     assert found.stopped == "time"
     assert not found.certified
+
+
+@pytest.mark.parametrize("budget", [0.05, 0.1, 0.2, 0.4])
+def test_no_certificate_without_the_time_for_it(budget):
+    X = simulate.linear_gaussian(d=8, k=2, n=100, rng=np.random.default_rng(0)).X
+
+    class Slow(LinearRegression):
+        def fit(self, X, y):
+            time.sleep(0.0005)
+            return super().fit(X, y)
+
+    score = Score(X, Slow(), n_jobs=1)
+    found = discover(score, rng=np.random.default_rng(0), algorithm="ppo", n_steps=1, time_budget=budget)
+    if found.certified:
+        better = insertion_search(score, found.A)
+        assert better.score <= found.score + score.resolution
+    else:
+        assert found.stopped == "time"
+
+
+@pytest.mark.parametrize("at", [1, 5, 12, 20])
+def test_an_interrupt_in_any_phase_returns_a_graph(at):
+    X, fitted = sine(400), []
+
+    class Interrupting(KernelRidge):
+        def fit(self, Z, y):
+            fitted.append(len(y))
+            if fitted.count(400) == at and len(y) == 400:
+                raise KeyboardInterrupt
+            return super().fit(Z, y)
+
+    score = Score(X, Interrupting(kernel="rbf"), "bic-ev", n_jobs=1)
+    with pytest.warns(UserWarning, match="interrupted"):
+        found = discover(score, rng=np.random.default_rng(0))
+    assert found.stopped == "interrupted"
+    assert found.score == pytest.approx(float(score(found.A)), abs=1e-12)
+
+
+def test_what_is_constant_on_a_part_of_the_rows_is_searched_on_all():
+    X = sine(400)
+    X[:, 2] = 0.0
+    X[1::100, 2] = 1.0
+    X -= X.mean(axis=0)
+    for regression in ("gp", SklearnRegression(LinearRegression(), cv=PredefinedSplit(np.arange(400) % 5))):
+        assert discover(Score(X, regression), rng=np.random.default_rng(0)).exact
+
+
+def test_far_outliers_cost_no_digits():
+    rng = np.random.default_rng(0)
+    z = rng.uniform(-3, 3, 150)
+    y = 2 * np.sin(z) + 0.3 * rng.standard_normal(150)
+    near = GaussianProcess(alpha=0.1).fit(z[:, None], y)
+    z[0] = 1e11
+    far = GaussianProcess(alpha=0.1).fit(z[:, None], y)
+    assert far.length_scale == pytest.approx(near.length_scale, rel=0.1)
+    assert far.residual == pytest.approx(near.residual, rel=0.1)
+    assert np.isfinite(GaussianProcess().fit(z[:, None], 1e20 * y).residual)
+
+
+def test_workers_of_a_joblib_context_are_those_it_asks_for(monkeypatch):
+    asked = []
+    monkeypatch.setattr(joblib.Parallel, "__init__", lambda self, n_jobs=None, **_: asked.append(n_jobs))
+    monkeypatch.setattr(joblib.Parallel, "__call__", lambda self, tasks: (f(*args) for f, args, _ in tasks))
+    with joblib.parallel_config("loky", n_jobs=3):
+        Score(sine(), "gp").local(1, [0])
+    assert asked == [None]
 
 
 def test_linear_is_not_cached(rng):

@@ -479,3 +479,14 @@ def test_error_names_the_extra(missing, tmp_path):
     failed = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert failed.returncode == 1
     assert failed.stderr.strip().endswith('gymnasium: pip install "vec2dag[sb3]"')
+
+
+def test_actions_and_numbers_of_environments_are_checked():
+    def score(A):
+        return -float(A.sum())
+
+    with pytest.raises(ValueError, match=r"6 numbers for 3 nodes, got shape \(3,\)"):
+        DagEnv(score, d=3).step(np.zeros(3))
+    for kind in (DagVecEnv, DagVectorEnv):
+        with pytest.raises(ValueError, match="num_envs must be"):
+            kind(score, 0, d=3)

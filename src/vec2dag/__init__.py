@@ -7,6 +7,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from . import datasets, metrics, prune, simulate
+    from .cache import LocalCache
     from .engines import Settings
     from .estimator import ALIAS, DataWarning
     from .graph import cpdag, dag2vec, is_dag, skeleton, topological_order, vec2dag, vec_dim
@@ -24,6 +25,7 @@ __all__ = [
     "GaussianPolicy",
     "GaussianProcess",
     "Linear",
+    "LocalCache",
     "Moments",
     "Refined",
     "Score",
@@ -51,6 +53,7 @@ __all__ = [
 
 # Names are loaded on first use (PEP 562), so that the command line answers --help and typing errors at once.
 _HOMES = {
+    "cache": ("LocalCache",),
     "estimator": ("ALIAS", "DataWarning"),
     "graph": ("cpdag", "dag2vec", "is_dag", "skeleton", "topological_order", "vec2dag", "vec_dim"),
     "engines": ("Settings",),

@@ -2,6 +2,7 @@
 
 import io
 import zipfile
+import zlib
 from collections import OrderedDict
 from pathlib import Path
 
@@ -89,7 +90,7 @@ class LocalCache:
                 theirs, nodes, parents, residuals = (
                     stored[name] for name in ("fingerprint", "nodes", "parents", "residuals")
                 )
-        except (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError) as error:
+        except (OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
             raise ValueError(f"{file} is not a file of local scores, or is damaged: {error}") from error
         if str(theirs) != fingerprint:
             raise ValueError(

@@ -307,6 +307,8 @@ def edge_table(model: "ALIAS", names: Sequence[str]) -> str:
     free = model.free_
     edges = sorted(np.argwhere(model.adjacency_matrix_).tolist(), key=lambda e: -abs(model.weights_[e[0], e[1]]))
     if not edges:
+        if model.adjacency_raw_.any():
+            return "no edges are left after pruning"
         return "no edges: the score prefers the columns to be independent"
     tested = {(v.source, v.target): v for v in model.prune_table_ if v.statistic == "p-value"}
     rows = [
@@ -334,7 +336,8 @@ def removed_table(model: "ALIAS", names: Sequence[str], most: int = 20) -> str:
     removed = [v for v in model.prune_table_ if not v.kept]
     if not removed:
         return ""
-    removed.sort(key=lambda v: v.value if v.statistic == "p-value" else -abs(v.value))
+    nearness = {"p-value": lambda v: v.value, "BIC gain": lambda v: -v.value}
+    removed.sort(key=nearness.get(removed[0].statistic, lambda v: -abs(v.value)))
     first = removed[0]
     kept = "below" if first.statistic == "p-value" else "above" if first.statistic == "BIC gain" else "from"
     lines = [f"removed by pruning ({first.statistic}; edges stay {kept} {first.limit:g}):"]

@@ -3,6 +3,7 @@
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +16,7 @@ from .nonlinear import BoundRegression
 from .orders import LinearOrders, Refined, descend_all, orders_of
 from .policy import GaussianPolicy
 from .refine import certify, equal_variance_order, exact_search, order_search, policy_at
-from .scores import Linear, Score, choose
+from .scores import Linear, OutOfTime, Score, choose
 from .search import Callback, SearchResult, check_options, policy_gradient
 
 __all__ = ["discover"]
@@ -25,7 +26,7 @@ EXACT = 12
 # Up to SMALL nodes restarts go on until independent chains agree, which costs milliseconds; beyond MANY there are
 # none, as a descent takes seconds.
 SMALL, MANY = 20, 300
-# Regressions that are not linear are searched on every THIN-th row first, if that leaves FEWEST rows.
+# Regressions that are not linear are searched on one row of THIN first, if that leaves FEWEST rows.
 THIN, FEWEST = 4, 100
 RESTARTS = {"batch_size": 2, "stall": 2, "agree": 2}
 # Up to so many nodes all of their d 2^(d-1) regressions are no more than a search would make.
@@ -163,18 +164,27 @@ def _frugal(
         return order_search(score, rng=rng, time_budget=left, **settings | given)
 
     assert isinstance(score.regression, BoundRegression)
-    if score.n < THIN * FEWEST:
+    guide = None
+    if score.n >= THIN * FEWEST:
+        thinned = Score(None, score.regression.thinned(THIN), score.criterion, n_jobs=score.n_jobs)
+        # What cannot be regressed on a part, a dummy variable for instance, may well be on the whole.
+        with suppress(ValueError):
+            guide = search(thinned, share=0.25, **RESTARTS)
+    if guide is None:
         return search(score, **RESTARTS), "random"
-    thinned = Score(None, score.regression.thinned(THIN), score.criterion, n_jobs=score.n_jobs)
-    guide = search(thinned, share=0.25, **RESTARTS)
-    start = Refined(guide.A, float(score(guide.A)), topological_order(guide.A))
-    if guide.stopped in ("interrupted", "callback"):
-        found = replace(guide, score=start.score, mode=start.A, mode_score=start.score)
-    else:
-        orders = orders_of(score, guide.A, deadline)
-        start = max([start, *descend_all(orders, [start.order], 1)], key=lambda r: r.score)
-        found = search(score, start=start, batch_size=1, stall=1, agree=1)
-    return found, f"every {THIN}th row"
+    stopped, start = guide.stopped, None
+    if stopped not in ("interrupted", "callback"):
+        try:
+            start = Refined(guide.A, float(score(guide.A)), topological_order(guide.A))
+            orders = orders_of(score, guide.A, deadline)
+            start = max([start, *descend_all(orders, [start.order], 1)], key=lambda r: r.score)
+            return search(score, start=start, batch_size=1, stall=1, agree=1), "a quarter of the rows"
+        except KeyboardInterrupt:
+            stopped = "interrupted"
+            warnings.warn("interrupted: returning the best DAG so far", stacklevel=4)
+    start = start or Refined(guide.A, float(score(guide.A)), topological_order(guide.A))
+    found = replace(guide, A=start.A, score=start.score, mode=start.A, mode_score=start.score, stopped=stopped)
+    return found, "a quarter of the rows"
 
 
 def _refine(score: Score, found: SearchResult, rng: np.random.Generator, deadline: float) -> SearchResult:
@@ -216,9 +226,12 @@ def _refine(score: Score, found: SearchResult, rng: np.random.Generator, deadlin
                 best = Refined(restarts.A, restarts.score, topological_order(restarts.A))
                 if restarts.stopped == "interrupted":
                     return replace(found, A=best.A, score=best.score, stopped="interrupted")
-        best = certify(score, orders, best, deadline)
+        with score.until(deadline):
+            best = certify(score, orders, best, deadline)
         certified = best.certified
         stopped = stopped if certified else "time"
+    except OutOfTime:
+        stopped = "time"
     except KeyboardInterrupt:
         stopped = "interrupted"
         warnings.warn("interrupted while refining: returning the best DAG so far", stacklevel=3)

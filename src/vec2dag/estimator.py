@@ -75,9 +75,9 @@ class ALIAS(BaseEstimator):
     Parameters
     ----------
     score : {"bic-nv", "bic-ev", "ls"}, Criterion, Score, or callable, default "bic-nv"
-        What to maximise. ``"bic-nv"`` (unequal noise variances) does not depend on the units of the columns;
-        ``"bic-ev"`` and ``"ls"`` (equal noise variances) read the variances themselves. A callable takes an
-        adjacency matrix (d, d) and returns a number.
+        What to maximise. ``"bic-nv"`` (unequal noise variances) with linear regression does not depend on the units of
+        the columns; ``"bic-ev"`` and ``"ls"`` (equal noise variances) read the variances themselves. A callable takes
+        an adjacency matrix (d, d) and returns a number.
     regression : {"linear", "gp"}, GaussianProcess, SklearnRegression, or regressor, default "linear"
         How nodes are regressed on their parents: linearly, by Gaussian processes (``"gp"`` is ``GaussianProcess()``,
         the paper's), or by any estimator with ``fit`` and ``predict``.
@@ -275,6 +275,8 @@ class ALIAS(BaseEstimator):
 
     def _prepared(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """A copy of the table as regressions get it: centred, and standardised if asked."""
+        # The sums of a mean depend on the layout in memory.
+        values = np.ascontiguousarray(values)
         values = values - values.mean(axis=0)
         return values / values.std(axis=0) if self.standardize else values
 
@@ -285,6 +287,9 @@ class ALIAS(BaseEstimator):
             moments = moments.standardised()
         linear = Linear(moments)
         score = self._make_score(data, linear)
+        method = self._pruning(score)
+        if method in ("cam", "ci") and isinstance(data, Moments):
+            raise ValueError(f"prune={self.prune!r} needs the rows of the table, X is Moments; prune=None needs none")
         with nullcontext() if self.checkpoint is None else score.stored(self.checkpoint):
             found = discover(
                 score,
@@ -304,7 +309,7 @@ class ALIAS(BaseEstimator):
             )
         self.adjacency_raw_ = found.A
         self.score_ = found.score
-        self._prune(data, linear, score)
+        self._prune(data, linear, method)
         self._describe(found, linear, score)
         self._diagnose(moments, score)
 
@@ -314,9 +319,10 @@ class ALIAS(BaseEstimator):
         known = choose("backend", self.backend, {"native": tuple(ALGORITHMS), "sb3": ("ppo", "a2c")})
         if isinstance(self.algorithm, str) or self.backend == "native":
             choose("algorithm", str(self.algorithm), dict.fromkeys(("auto", *known)))
-        for name, value, coming in (("knowledge", self.knowledge is not None, "background knowledge"),):
-            if value:
-                raise NotImplementedError(f"{name}={getattr(self, name)!r}: {coming} is coming in a later version")
+        if self.knowledge is not None:
+            raise NotImplementedError(
+                f"knowledge={self.knowledge!r}: background knowledge is coming in a later version"
+            )
         if isinstance(self.score, str):
             choose("score", self.score, CRITERIA)
         if isinstance(self.init, str):
@@ -334,6 +340,10 @@ class ALIAS(BaseEstimator):
             raise ValueError(f"prune_alpha must be between 0 and 1, got {self.prune_alpha!r}")
         check_options(self.bound, self.entropy, self.time_budget)
         named = isinstance(self.score, str | Criterion)
+        if not (named or self._linear):
+            raise ValueError(
+                f"regression={self.regression!r} has no effect on score={self.score!r}, which has its own: leave it out"
+            )
         if self.checkpoint is not None and not isinstance(self.score, Score) and (self._linear or not named):
             raise ValueError(
                 "checkpoint keeps the local scores of regressions that are not linear: regression='linear' takes "
@@ -383,33 +393,35 @@ class ALIAS(BaseEstimator):
             "callables A -> float"
         )
 
-    def _prune(self, data: Any, linear: Linear, score: Any) -> None:
+    def _pruning(self, score: Any) -> Any:
+        """The method that ``prune`` stands for."""
+        if not isinstance(self.prune, str) or self.prune != "auto":
+            return self.prune
+        if not isinstance(score, Score):
+            return None
+        if isinstance(score.regression, BoundRegression):
+            return "cam"
+        return "linear" if isinstance(score.regression, Linear) and score.criterion.name in EQUAL_VARIANCE else None
+
+    def _prune(self, data: Any, linear: Linear, method: Any) -> None:
         A = self.adjacency_raw_
-        if callable(self.prune):
-            self.prune_table_: list[Verdict] = []
-            pruned = as_adjacency(self.prune(data, A.copy()), "the result of prune")
+        self.prune_table_: list[Verdict] = []
+        if callable(method):
+            pruned = as_adjacency(method(data, A.copy()), "the result of prune")
             if pruned.shape != A.shape or not is_dag(pruned):
                 problem = "a directed cycle" if pruned.shape == A.shape else f"shape {pruned.shape}"
                 raise ValueError(f"prune must return a DAG of shape {A.shape}; the result has {problem}")
-        else:
-            self.prune_table_ = self._verdicts(data, linear, score, A)
-            pruned = kept(A, self.prune_table_)
-        self.adjacency_matrix_ = pruned
-
-    def _verdicts(self, data: Any, linear: Linear, score: Any, A: NDArray[np.uint8]) -> list[Verdict]:
-        """What pruning decides of every edge of ``A``."""
-        method = self.prune
-        if method == "auto":
-            regression = score.regression if isinstance(score, Score) else None
-            equal_variances = isinstance(regression, Linear) and score.criterion.name in EQUAL_VARIANCE
-            method = "cam" if isinstance(regression, BoundRegression) else "linear" if equal_variances else None
+            self.adjacency_matrix_ = pruned
+            return
         if method == "linear":
-            return explain_linear(linear, A, self.prune_threshold)
-        if method == "bic":
-            return explain_bic(linear, A)
-        if method == "cam":
-            return explain_cam(data, A, self.prune_alpha, n_jobs=self.n_jobs)
-        return [] if method is None else explain_ci(data, A, self.prune_alpha, n_jobs=self.n_jobs)
+            self.prune_table_ = explain_linear(linear, A, self.prune_threshold)
+        elif method == "bic":
+            self.prune_table_ = explain_bic(linear, A)
+        elif method == "cam":
+            self.prune_table_ = explain_cam(data, A, self.prune_alpha, n_jobs=self.n_jobs)
+        elif method == "ci":
+            self.prune_table_ = explain_ci(data, A, self.prune_alpha, n_jobs=self.n_jobs)
+        self.adjacency_matrix_ = kept(A, self.prune_table_)
 
     def _describe(self, found: SearchResult, linear: Linear, score: Any) -> None:
         A = self.adjacency_matrix_
@@ -443,7 +455,7 @@ class ALIAS(BaseEstimator):
                 f"{score.criterion.name} assumes equal noise variances and reads the scale of the columns; sorting "
                 f"by variance alone would order {sorted_by_variance:.0%} of the causal pairs of this graph alike. "
                 "If the columns do not share one natural unit the directions may be an artefact of their units; "
-                "score='bic-nv' does not depend on units",
+                "score='bic-nv' with linear regression does not depend on units",
                 DataWarning,
                 stacklevel=4,
             )

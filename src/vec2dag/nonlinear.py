@@ -4,6 +4,7 @@ Both are descriptions without data; ``bind`` joins one with a table and gives wh
 """
 
 import math
+import numbers
 import pickle
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ import joblib
 import numpy as np
 from numpy.polynomial import polynomial
 from numpy.typing import ArrayLike, NDArray
+from scipy.spatial.distance import cdist
 from sklearn.base import clone
 
 from .lapack import positive_solve
@@ -20,6 +22,8 @@ from .table import as_table, check_names, default_names
 
 __all__ = ["BoundRegression", "GaussianProcess", "SklearnRegression"]
 
+# To be raised when residuals change, so that files of local scores of before are not taken for those of now.
+RESIDUALS = 1
 # Above this share of rows to noise the rounding of float32 could exceed 1e-3 of a residual; at 1000 it is 4e-5.
 SINGLE_PRECISION = 1e4
 # The length scale is sought on every fourth and every second row first, if that leaves more than so many.
@@ -28,6 +32,10 @@ FEW_ROWS = 200
 STEP, CLOSE = 0.15, 0.01
 # Length scales whose likelihood on a part of the rows is this many nats lower are tried on more rows too.
 SLACK = 5.0
+# Rows that are projected at a time.
+BLOCK = 4096
+
+Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,13 +68,13 @@ class BoundRegression:
         return self.method.residual(self.X[:, list(parents)], self.X[:, node])
 
     def thinned(self, step: int) -> "BoundRegression":
-        """On every ``step``-th row: a cheap picture of the same problem."""
-        return BoundRegression(self.method, self.X[::step], self.names)
+        """On one row of ``step``, evenly spread: a cheap picture of the same problem."""
+        return BoundRegression(self.method, self.X[_spread(self.n, self.n // step)], self.names)
 
     def fingerprint(self) -> str:
         """Of the table and the regression: equal where all residuals are equal."""
         try:
-            return str(joblib.hash((self.X, self.method)))
+            return str(joblib.hash((RESIDUALS, self.X, self.method)))
         except pickle.PicklingError:
             raise ValueError(
                 f"a file of local scores needs a regressor that can be pickled, got {self.method}"
@@ -74,7 +82,7 @@ class BoundRegression:
 
 
 def _bind(method: Any, X: ArrayLike, names: Sequence[str] | None) -> BoundRegression:
-    values = as_table(X, rows=2).copy()
+    values = np.array(as_table(X, rows=2), order="C")
     d = values.shape[1]
     return BoundRegression(method, values, default_names(d) if names is None else check_names(names, d))
 
@@ -141,11 +149,12 @@ class GaussianProcess:
     inducing: int = 1000
 
     def __post_init__(self) -> None:
-        if not 0 < self.alpha < math.inf:
+        if not _number(self.alpha) or not 0 < self.alpha < math.inf:
             raise ValueError(f"alpha must be a positive number, got {self.alpha!r}")
-        if not 0 < self.bounds[0] <= self.bounds[1] < math.inf:
+        pair = isinstance(self.bounds, tuple | list) and len(self.bounds) == 2 and all(map(_number, self.bounds))
+        if not pair or not 0 < self.bounds[0] <= self.bounds[1] < math.inf:
             raise ValueError(f"bounds must be two positive numbers, the lower first, got {self.bounds!r}")
-        if self.offset is not None and not 0 <= self.offset < math.inf:
+        if self.offset is not None and (not _number(self.offset) or not 0 <= self.offset < math.inf):
             raise ValueError(f"offset must be a number of at least 0 or None, got {self.offset!r}")
         for name in ("max_rows", "inducing"):
             value = getattr(self, name)
@@ -163,7 +172,7 @@ class GaussianProcess:
 
     def fit(self, Z: NDArray[np.float64], y: NDArray[np.float64]) -> GaussianProcessFit:
         """Maximise the marginal likelihood of ``y`` (n,) given parents ``Z`` (n, k), k at least 1."""
-        Z = Z - Z.mean(axis=0)
+        Z = Z - np.median(Z, axis=0)
         rows = _spread(len(y), self.max_rows)
         squares = _squared_distances(Z[rows], Z[rows])
         scale = _median_square(squares) if self.median_scale else 1.0
@@ -171,10 +180,12 @@ class GaussianProcess:
         if len(rows) == len(y):
             return best
         centres = Z[_spread(len(y), self.inducing)]
-        width = 2.0 * scale * best.length_scale**2
-        K = np.exp(_squared_distances(centres, centres) / -width)
-        cross = np.exp(_squared_distances(Z, centres) / -width)
-        return GaussianProcessFit(best.length_scale, best.log_likelihood, _projected(K, cross, y, self.alpha))
+        residual = _projected(Z, centres, y, 2.0 * scale * best.length_scale**2, self.alpha)
+        return GaussianProcessFit(best.length_scale, best.log_likelihood, residual)
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, numbers.Real)
 
 
 def _spread(n: int, most: int) -> NDArray[np.int64]:
@@ -185,6 +196,9 @@ def _spread(n: int, most: int) -> NDArray[np.int64]:
 def _squared_distances(P: NDArray[np.float64], Q: NDArray[np.float64]) -> NDArray[np.float64]:
     """``|p_i - q_j|^2`` (m, n), as one matrix product: ``(-2p, |p|^2, 1) (q, 1, |q|^2)'``."""
     p, q = (P**2).sum(axis=1)[:, None], (Q**2).sum(axis=1)[:, None]
+    if p.max() > 1e8 * np.median(p):
+        # Beside far outliers the product would lose the digits of the other distances.
+        return cdist(P, Q, "sqeuclidean")
     squares = np.hstack([-2.0 * P, p, np.ones_like(p)]) @ np.hstack([Q, np.ones_like(q), q]).T
     return np.maximum(squares, 0.0, out=squares)
 
@@ -201,7 +215,7 @@ def _maximise(
     """The length scale with the highest marginal likelihood, and what it leaves of ``y`` (n,)."""
     n = len(y)
     low, high = math.log(bounds[0]), math.log(bounds[1])
-    kind = np.float32 if n <= SINGLE_PRECISION * alpha else np.float64
+    kind = np.float32 if n <= SINGLE_PRECISION * alpha and np.abs(y).max() < 1e15 else np.float64
     with np.errstate(over="ignore"):
         squares = squares.astype(kind, copy=False)
     exact = _Likelihood(squares, y, alpha)
@@ -335,16 +349,26 @@ def _vertex(coefficients: NDArray[np.float64], low: float, high: float) -> float
     return float(options[int(np.argmax(polynomial.polyval(options, coefficients)))])
 
 
-def _projected(K: NDArray[np.float64], cross: NDArray[np.float64], y: NDArray[np.float64], alpha: float) -> float:
-    """Mean squared residual of the subset of regressors: ``y - C (C'C + alpha K)^-1 C'y``."""
-    system = cross.T @ cross + alpha * K
+def _projected(Z: Array, centres: Array, y: Array, width: float, alpha: float) -> float:
+    """Mean squared residual of the subset of regressors: ``y - C (C'C + alpha K)^-1 C'y``, in blocks of rows."""
+    blocks = np.array_split(np.arange(len(y)), -(-len(y) // BLOCK))
+
+    def cross(rows: NDArray[np.int64]) -> Array:
+        return np.exp(_squared_distances(Z[rows], centres) / -width)
+
+    system = alpha * np.exp(_squared_distances(centres, centres) / -width)
+    target = np.zeros(len(centres))
+    for rows in blocks:
+        C = cross(rows)
+        system += C.T @ C
+        target += C.T @ y[rows]
     # Centres nearly coincide where length scales are large: a jitter of 1e-10 of the trace keeps it positive.
-    system.flat[:: len(K) + 1] += 1e-10 * np.trace(system) / len(K)
-    solved = positive_solve(system, cross.T @ y)
+    system.flat[:: len(centres) + 1] += 1e-10 * np.trace(system) / len(centres)
+    solved = positive_solve(system, target)
     if solved is None:
         raise np.linalg.LinAlgError(f"the projected kernel matrix is singular; alpha={alpha} is too small")
     _, weights = solved
-    return float(((y - cross @ weights) ** 2).mean())
+    return sum(float(((y[rows] - cross(rows) @ weights) ** 2).sum()) for rows in blocks) / len(y)
 
 
 # --- any regressor --------------------------------------------------------------------------------------------
@@ -352,12 +376,12 @@ def _projected(K: NDArray[np.float64], cross: NDArray[np.float64], y: NDArray[np
 
 @dataclass(frozen=True)
 class SklearnRegression:
-    """Regression with any estimator that has ``fit`` and ``predict``, cloned for every fit.
+    """Regression with any scikit-learn estimator, cloned for every fit.
 
     Parameters
     ----------
     estimator : object
-        A scikit-learn regressor or pipeline. It is not fitted itself.
+        A regressor or pipeline with ``fit``, ``predict`` and ``get_params``. It is not fitted itself.
     cv : int or splitter, optional
         Residuals are of predictions for rows that were not fitted, in so many folds: a flexible learner otherwise
         explains noise, and every parent seems to help. An integer shuffles the rows with ``random_state``.
@@ -398,7 +422,7 @@ class SklearnRegression:
             from sklearn.model_selection import check_cv, cross_val_predict  # a third of a second, for few
 
             folds = check_cv(self.cv)
-            if isinstance(self.cv, int):
+            if isinstance(self.cv, numbers.Integral):
                 folds.shuffle, folds.random_state = True, self.random_state
             predicted = cross_val_predict(estimator, Z, y, cv=folds)
         predicted = np.asarray(predicted, dtype=np.float64)

@@ -202,6 +202,8 @@ class LocalOrders:
     def _explore(self, walks: list["_Walk"], best: float, full: bool) -> Iterator[tuple["_Walk", float]]:
         """Step by step, all walks at once, and the score after every step of each."""
         while walks := [walk for walk in walks if walk.goes_on and (full or walk.worse < 2)]:
+            if time.perf_counter() > self.deadline:
+                return
             found = iter(self.select([wanted for walk in walks for wanted in walk.step()]))
             for walk in walks:
                 walk.arrive(next(found), next(found))

@@ -60,9 +60,10 @@ def certify(score: Score, orders: Orders, best: Refined, deadline: float = np.in
     while time.perf_counter() < deadline:
         best = _edge_descent(score, best)
         found, _ = orders.descend(best.order, floor=best.score, full=score.d <= FULL_CERTIFICATE)
-        if found.score <= best.score + score.resolution:
+        if found.score > best.score + score.resolution:
+            best = found
+        elif time.perf_counter() < deadline:
             return Refined(best.A, best.score, best.order, certified=True)
-        best = found
     return best
 
 

@@ -71,7 +71,12 @@ class _Scored:
 
     def _play(self, actions: ArrayLike) -> NDArray[np.float64]:
         """Rewards (B,) of ``actions`` (B, m)."""
-        self.A = vec2dag(np.clip(actions, -self.bound, self.bound))
+        vectors = np.asarray(actions)
+        if vectors.ndim != 2 or vectors.shape[1] != vec_dim(self.d):
+            raise ValueError(
+                f"an action has {vec_dim(self.d)} numbers for {self.d} nodes, got shape {vectors.shape[1:]}"
+            )
+        self.A = vec2dag(np.clip(vectors, -self.bound, self.bound))
         self.rewards = self._score(self.A)
         top = int(self.rewards.argmax())
         if self.rewards[top] > self.best_score:
@@ -138,7 +143,7 @@ class DagVecEnv(_Scored, VecEnv):
     render_mode = None
 
     def __init__(self, score: GraphScore, num_envs: int = 64, d: int | None = None, bound: float = 10.0) -> None:
-        VecEnv.__init__(self, num_envs, *self._prepare(score, d, bound))
+        VecEnv.__init__(self, positive_int("num_envs", num_envs, 64), *self._prepare(score, d, bound))
 
     def reset(self) -> NDArray[np.int64]:
         """Observations (num_envs,)."""
@@ -192,7 +197,7 @@ class DagVectorEnv(_Scored, gymnasium.vector.VectorEnv):
     metadata: ClassVar[dict[str, Any]] = {"render_modes": [], "autoreset_mode": AutoresetMode.SAME_STEP}
 
     def __init__(self, score: GraphScore, num_envs: int = 64, d: int | None = None, bound: float = 10.0) -> None:
-        self.num_envs = num_envs
+        self.num_envs = positive_int("num_envs", num_envs, 64)
         self.single_observation_space, self.single_action_space = self._prepare(score, d, bound)
         self.observation_space = gymnasium.vector.utils.batch_space(self.single_observation_space, num_envs)
         self.action_space = gymnasium.vector.utils.batch_space(self.single_action_space, num_envs)

@@ -6,6 +6,7 @@ residuals and the number of edges become one number). All scores are divided by 
 
 import math
 import time
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from .cache import LocalCache
 from .graph import as_adjacency
 from .moments import Moments, one_blas_thread
 from .nonlinear import BoundRegression, GaussianProcess, SklearnRegression
-from .workers import effective_jobs, run_chunks, run_lazily
+from .workers import run_chunks, run_lazily
 
 __all__ = ["Criterion", "Linear", "Regression", "Score", "bic_ev", "bic_nv", "least_squares"]
 
@@ -179,6 +180,10 @@ class Linear:
 # --- scores ---------------------------------------------------------------------------------------------------
 
 
+class OutOfTime(Exception):
+    """The time for regressions is over; those that are finished are remembered."""
+
+
 class Score:
     """A graph score for a table.
 
@@ -239,6 +244,7 @@ class Score:
         self.n_jobs = n_jobs
         self.cache = LocalCache() if cache is None else cache
         self.fits = 0
+        self.deadline = math.inf
         self._file: Path | None = None
         self._saved = 0.0
 
@@ -251,25 +257,31 @@ class Score:
 
     def local_batch(self, wanted: Sequence[tuple[int, Iterable[int]]]) -> NDArray[np.float64]:
         """Mean squared residuals of several (node, parents); those not yet known are computed in parallel."""
-        keys: list[tuple[int, int]] = []
-        for node, parents in wanted:
-            sources = {int(p) for p in parents}
-            if node in sources:
-                raise ValueError(f"node {node} cannot be its own parent")
-            keys.append((int(node), sum(1 << p for p in sources)))
+        keys = [self._key(node, parents) for node, parents in wanted]
         if isinstance(self.regression, Linear):
             return np.array([self.regression.residual(node, _members(mask)) for node, mask in keys])
         known = {key: self.cache.get(key) for key in keys}
         missing = [key for key, value in known.items() if value is None]
         if missing:
-            # As results arrive, so that an interrupt loses none of them.
+            # As results arrive, so that neither an interrupt nor the end of the time loses any of them.
             for key, value in zip(missing, self._evaluate(missing), strict=True):
                 known[key] = value
                 self.fits += 1
                 self.cache.put(key, value)
-            if self._file is not None and time.monotonic() > self._saved + SAVE_EVERY:
-                self._save()
+                if self._file is not None and time.monotonic() > self._saved + SAVE_EVERY:
+                    self._save()
+                if time.perf_counter() > self.deadline:
+                    raise OutOfTime
         return np.array([known[key] for key in keys], dtype=np.float64)
+
+    def _key(self, node: int, parents: Iterable[int]) -> tuple[int, int]:
+        sources = {int(p) for p in parents}
+        if node in sources:
+            raise ValueError(f"node {node} cannot be its own parent")
+        strange = [k for k in (int(node), *sorted(sources)) if not 0 <= k < self.d]
+        if strange:
+            raise ValueError(f"there is no node {strange[0]}; nodes are 0 to {self.d - 1}")
+        return int(node), sum(1 << p for p in sources)
 
     def _evaluate(self, keys: list[tuple[int, int]]) -> Iterator[float]:
         backend, _ = get_active_backend(prefer="threads")
@@ -278,27 +290,48 @@ class Score:
             with one_blas_thread():
                 yield from run_lazily(lambda k: _fit(self.regression, keys[k]), len(keys), self.n_jobs)
         else:
-            parallel = joblib.Parallel(effective_jobs(self.n_jobs), return_as="generator")
+            parallel = joblib.Parallel(self.n_jobs, return_as="generator")
             yield from parallel(joblib.delayed(_fit)(self.regression, key) for key in keys)
+
+    @contextmanager
+    def until(self, deadline: float) -> Iterator[None]:
+        """Context in which regressions that are not linear end with :class:`OutOfTime` after ``deadline``."""
+        self.deadline = deadline
+        try:
+            yield
+        finally:
+            self.deadline = math.inf
 
     @contextmanager
     def stored(self, file: str | Path) -> Iterator[int]:
         """Context in which local scores are kept in ``file``: read at first, written every half minute and at the end.
 
-        Yields the number of local scores that the file had. It must be one of the same data and regression.
+        Yields the number of local scores that the file had. It must be one of the same data and regression. Scores that
+        ``cache`` has no room for are not kept.
         """
         if not isinstance(self.regression, BoundRegression):
-            raise ValueError("only regressions that are not linear are worth a file: linear ones take microseconds")
-        self._file, fingerprint = Path(file), self.regression.fingerprint()
-        self._fingerprint, self._saved = fingerprint, time.monotonic()
+            raise ValueError(
+                "a file of local scores is for GaussianProcess, SklearnRegression and other regressors: linear "
+                "regressions take microseconds, and a regression object of your own cannot be told from another"
+            )
+        if not isinstance(file, str | Path):
+            raise ValueError(f"the file of local scores must be a path, got {file!r}")
+        self._fingerprint = self.regression.fingerprint()
+        known = self.cache.load(Path(file), self._fingerprint)
+        self._file = Path(file)
         try:
-            yield self.cache.load(self._file, fingerprint)
+            # Now, and not after an hour, is the time to find out that it cannot be written.
             self._save()
-        except BaseException:
-            if len(self.cache):
-                self._save()
-            raise
+        except OSError as error:
+            self._file = None
+            raise OSError(f"the file of local scores {file} cannot be written: {error}") from error
+        try:
+            yield known
         finally:
+            try:
+                self._save()
+            except OSError as error:
+                warnings.warn(f"the local scores could not be written to {file}: {error}", stacklevel=2)
             self._file = None
 
     def _save(self) -> None:
@@ -358,10 +391,10 @@ def _bound(X: ArrayLike | Moments | None, regression: Any, reference: bool, name
     """The regression with its data."""
     if isinstance(regression, str):
         choose("regression", regression, {"linear": None, "gp": None})
-    elif hasattr(regression, "predict"):
+    elif hasattr(regression, "predict") and not isinstance(regression, type):
         regression = SklearnRegression(regression)
-    elif not hasattr(regression, "bind"):
-        if not hasattr(regression, "residual"):
+    elif not hasattr(regression, "bind") or isinstance(regression, type):
+        if not hasattr(regression, "residual") or isinstance(regression, type):
             raise ValueError(
                 f"regression={regression!r}: allowed are 'linear', 'gp', GaussianProcess(...), SklearnRegression(...), "
                 "objects with fit and predict, and objects that hold data and have residual"
@@ -391,7 +424,8 @@ def _fit(regression: Regression, key: tuple[int, int]) -> float:
     except Exception as error:
         raise ValueError(f"{what} failed: {type(error).__name__}: {error}") from error
     if not 0 < value < math.inf:
-        raise ValueError(f"{what} gave a mean squared residual of {value}; a positive number is needed")
+        hint = "; a regressor that fits every row needs SklearnRegression(..., cv=)" if value == 0 and parents else ""
+        raise ValueError(f"{what} gave a mean squared residual of {value}; a positive number is needed{hint}")
     return value
 
 

@@ -6,6 +6,7 @@ The search sees a score and nothing else.
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,7 +26,7 @@ from .engines import (
 )
 from .graph import vec_dim
 from .policy import GaussianPolicy
-from .scores import Linear, Score, choose
+from .scores import Linear, OutOfTime, Score, choose
 
 __all__ = ["SearchResult", "policy_gradient"]
 
@@ -66,7 +67,7 @@ class SearchResult:
     stopped : str
         ``"steps"``, ``"settled"``, ``"time"``, ``"callback"`` or ``"interrupted"``.
     init : str
-        Where the policy started: ``"random"``, ``"equal-variance order"`` or ``"given"``.
+        Where the policy started: ``"random"``, ``"equal-variance order"``, ``"a quarter of the rows"`` or ``"given"``.
     algorithm : str
         What searched; ``"orders"`` is the policy over orders.
     certified : bool
@@ -74,7 +75,8 @@ class SearchResult:
     exact : bool
         Whether ``A`` is the best of all DAGs.
     fits : int
-        Regressions made in all, refinement included, by :func:`vec2dag.discover.discover`; linear ones do not count.
+        Regressions on all rows that :func:`vec2dag.discover.discover` made, refinement included; linear ones, and those
+        on a part of the rows, do not count.
     """
 
     A: NDArray[np.uint8]
@@ -222,17 +224,21 @@ def policy_gradient(
     mode = policy.mode()
     record.offer(mode, float(reward(mode[None])[0]))
     stopped = "steps"
+    deadline = np.inf if time_budget is None else record.start + time_budget
     try:
-        for _ in range(n_steps):
-            batch = engine.step(rng)
-            record.offer(batch.A, batch.score)
-            if not np.array_equal(moved := policy.mode(), mode):
-                mode = moved
-                record.offer(mode, float(reward(mode[None])[0]))
-            reason = record.stop(batch.rewards, float(policy.sigma.mean()), batch.edges)
-            if reason is not None:
-                stopped = reason
-                break
+        with score.until(deadline) if isinstance(score, Score) else nullcontext():
+            for _ in range(n_steps):
+                batch = engine.step(rng)
+                record.offer(batch.A, batch.score)
+                if not np.array_equal(moved := policy.mode(), mode):
+                    mode = moved
+                    record.offer(mode, float(reward(mode[None])[0]))
+                reason = record.stop(batch.rewards, float(policy.sigma.mean()), batch.edges)
+                if reason is not None:
+                    stopped = reason
+                    break
+    except OutOfTime:
+        stopped = "time"
     except KeyboardInterrupt:
         stopped = "interrupted"
         warnings.warn(f"interrupted after {len(record.rows)} steps: returning the best DAG so far", stacklevel=2)

@@ -261,7 +261,8 @@ def data_warnings(X: NDArray[np.float64], names: Sequence[str]) -> list[str]:
         sentences.append(
             f"The columns have wildly different scales: standard deviations from {deviations[low]:.3g} "
             f"('{labels[low]}') to {deviations[high]:.3g} ('{labels[high]}'); equal-variance scores "
-            "(bic-ev, ls) will read the scales as causal order, while bic-nv does not depend on them."
+            "(bic-ev, ls) will read the scales as causal order, and so will regressions with a scale of their own, "
+            "such as gp; standardize=True removes the scales, and linear bic-nv does not depend on them."
         )
     few = _few_valued(X)
     if few:

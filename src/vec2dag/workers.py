@@ -18,8 +18,8 @@ def effective_jobs(n_jobs: int | None) -> int:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if n_jobs is None:
         return cores
-    if n_jobs == 0:
-        raise ValueError("n_jobs must not be 0; allowed: None (every core), a positive number, or -1, -2, ...")
+    if not isinstance(n_jobs, int | np.integer) or n_jobs == 0:
+        raise ValueError(f"n_jobs must be None (every core), a positive whole number, or -1, -2, ..., got {n_jobs!r}")
     return n_jobs if n_jobs > 0 else max(1, cores + 1 + n_jobs)
 
 
