@@ -29,6 +29,7 @@ SMALL, MANY = 20, 300
 # Regressions that are not linear are searched on one row of THIN first, if that leaves FEWEST rows.
 THIN, FEWEST = 4, 100
 RESTARTS = {"batch_size": 2, "stall": 2, "agree": 2}
+ONE_CHAIN = {"batch_size": 2, "stall": 3, "agree": 1}
 # Up to so many nodes all of their d 2^(d-1) regressions are no more than a search would make.
 EXACT_FITS = 7
 # Steps without improvement after which a policy that started at a good order has settled.
@@ -178,7 +179,7 @@ def _frugal(
             start = Refined(guide.A, float(score(guide.A)), topological_order(guide.A))
             orders = orders_of(score, guide.A, deadline)
             start = max([start, *descend_all(orders, [start.order], 1)], key=lambda r: r.score)
-            return search(score, start=start, batch_size=1, stall=1, agree=1), "a quarter of the rows"
+            return search(score, start=start, **ONE_CHAIN), "a quarter of the rows"
         except KeyboardInterrupt:
             stopped = "interrupted"
             warnings.warn("interrupted: returning the best DAG so far", stacklevel=4)
