@@ -31,10 +31,8 @@ SACHS = GaussianProcess(alpha=1e-8, median_scale=True)
 def stored(folder: Path, name: str) -> Sets:
     """Number, table and true DAG of the sets of one kind."""
     for number in range(1, 6):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # files of Python 2
-            X, A = (np.load(folder / name / f"{kind}{number}.npy") for kind in ("data", "DAG"))
-        yield number, X, (A != 0).astype(np.uint8)
+        data = datasets.load_grandag(folder / name, number)
+        yield number, data.X, data.A
 
 
 def simulated(preset: str) -> Sets:

@@ -1,6 +1,5 @@
 """Options and fixtures shared by the tests."""
 
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -29,29 +28,20 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(20250)
 
 
+def shared_folder() -> Path:
+    """Folder of the shared sets; without it the test is skipped."""
+    if not SHARED.is_dir():
+        pytest.skip("the shared data folder is not beside this checkout")
+    return SHARED
+
+
 @pytest.fixture
 def shared_linear():
     """Loader of the shared linear sets: ``shared_linear("er2_d10", seed) -> (X, A)``."""
-    if not SHARED.is_dir():
-        pytest.skip("the shared data folder is not beside this checkout")
+    folder = shared_folder()
 
     def load(name: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
-        with np.load(SHARED / f"lin_{name}_n1000_s{seed}.npz") as file:
+        with np.load(folder / f"lin_{name}_n1000_s{seed}.npz") as file:
             return file["X"], (file["B"] != 0).astype(np.uint8)
-
-    return load
-
-
-@pytest.fixture
-def shared_gp():
-    """Loader of the shared nonlinear sets: ``shared_gp("gp" or "pnl_gp", number) -> (X, A)``."""
-    if not SHARED.is_dir():
-        pytest.skip("the shared data folder is not beside this checkout")
-
-    def load(name: str, number: int) -> tuple[np.ndarray, np.ndarray]:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # files of Python 2
-            X, A = (np.load(SHARED / name / f"{kind}{number}.npy") for kind in ("data", "DAG"))
-        return X, (A != 0).astype(np.uint8)
 
     return load

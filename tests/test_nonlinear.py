@@ -6,6 +6,7 @@ import warnings
 import joblib
 import numpy as np
 import pytest
+from conftest import shared_folder
 from oracles import all_dags, graph_score
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.ensemble import RandomForestRegressor
@@ -30,6 +31,7 @@ from vec2dag import (
     metrics,
     simulate,
 )
+from vec2dag.datasets import load_grandag
 from vec2dag.discover import discover
 from vec2dag.moments import one_blas_thread
 from vec2dag.nonlinear import _climb, _grid
@@ -494,9 +496,9 @@ def test_linear_is_not_cached(rng):
 # --- the shared sets of the paper
 
 
-def test_residuals_of_the_shared_sets_are_those_of_scikit_learn(shared_gp, rng):
+def test_residuals_of_the_shared_sets_are_those_of_scikit_learn(rng):
     for number in (1, 4):
-        X = shared_gp("gp", number)[0][:300]
+        X = load_grandag(shared_folder() / "gp", number).X[:300]
         for _ in range(2):
             node, *parents = rng.permutation(10)[: rng.integers(2, 7)].tolist()
             fit = GaussianProcess().fit(X[:, parents], X[:, node])

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import shared_folder
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
@@ -19,7 +20,6 @@ from vec2dag.independence import kernel_test
 from vec2dag.moments import one_blas_thread
 
 REFERENCE = Path(__file__).parent / "reference"
-SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 CHAIN = np.array([[0, 1, 1], [0, 0, 1], [0, 0, 0]], dtype=np.uint8)
 
 
@@ -36,9 +36,7 @@ def table(dataset):
     if dataset == "sachs":
         return load_sachs().X
     if dataset.startswith(("gp", "pnl_gp")):
-        if not SHARED.is_dir():
-            pytest.skip("the shared data folder is not beside this checkout")
-        return load_grandag(SHARED / dataset[:-1], int(dataset[-1])).X
+        return load_grandag(shared_folder() / dataset[:-1], int(dataset[-1])).X
     return np.loadtxt(REFERENCE / "cam" / f"{dataset}.csv", delimiter=",")
 
 

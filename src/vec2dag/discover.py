@@ -77,8 +77,8 @@ def discover(
         not refined.
     n_steps, batch_size, learning_rate, entropy, bound, time_budget, callback
         As in :func:`policy_gradient`; the policy over orders has no use for the learning rate, entropy and bound. The
-        clock is looked at between descents, of which one can take seconds on hundreds of nodes. A callback that ends
-        the search also ends the refinement.
+        clock is looked at between regressions that are not linear, and otherwise between descents, of which one can
+        take seconds on hundreds of nodes. A callback that ends the search also ends the refinement.
 
     Returns
     -------

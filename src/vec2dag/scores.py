@@ -391,14 +391,14 @@ def _bound(X: ArrayLike | Moments | None, regression: Any, reference: bool, name
     """The regression with its data."""
     if isinstance(regression, str):
         choose("regression", regression, {"linear": None, "gp": None})
-    elif hasattr(regression, "predict") and not isinstance(regression, type):
+    elif isinstance(regression, type) or not any(hasattr(regression, name) for name in ("predict", "bind", "residual")):
+        raise ValueError(
+            f"regression={regression!r}: allowed are 'linear', 'gp', GaussianProcess(...), SklearnRegression(...), "
+            "objects with fit and predict, and objects that hold data and have residual"
+        )
+    elif hasattr(regression, "predict"):
         regression = SklearnRegression(regression)
-    elif not hasattr(regression, "bind") or isinstance(regression, type):
-        if not hasattr(regression, "residual") or isinstance(regression, type):
-            raise ValueError(
-                f"regression={regression!r}: allowed are 'linear', 'gp', GaussianProcess(...), SklearnRegression(...), "
-                "objects with fit and predict, and objects that hold data and have residual"
-            )
+    elif not hasattr(regression, "bind"):
         if X is not None:
             raise ValueError("a regression object holds its own data: pass X=None")
         return regression
