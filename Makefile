@@ -49,8 +49,11 @@ bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.engine
 	$(BIN)/python -m benchmarks.gp
 
-# An environment of their own: their requirements must not decide ours.
+# An environment of their own: their requirements must not decide ours (lingam wants scipy < 1.14, rcd pandas < 3).
 PEERS := .venv-peers
+PEER_PACKAGES := causal-learn==0.1.4.8 dagma==1.1.1 gcastle==1.0.4 lingam==1.13.0 rcd==0.2.1
+# What they stand on, as tested: numpy 2.2 is the last that scipy 1.13 takes.
+PEER_BASE := numpy==2.2.6 scipy==1.13.1 pandas==2.3.3 scikit-learn==1.9.1 networkx==3.6.1
 peers: $(PEERS)/.ready
 
 # torch first and pinned: left to dagma, the newest one arrives with gigabytes for graphics cards.
@@ -58,7 +61,7 @@ $(PEERS)/.ready:
 	$(PYTHON) -m venv $(PEERS)
 	@echo '*' > $(PEERS)/.gitignore
 	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
-	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check causal-learn==0.1.4.8 dagma==1.1.1
+	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check $(PEER_PACKAGES) $(PEER_BASE)
 	@touch $@
 
 clean:

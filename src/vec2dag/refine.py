@@ -178,7 +178,7 @@ def order_search(
                 chain = _Chain(d, score.resolution)
             rewards = np.array([found.score for found in batch])
             edges = float(np.mean([found.A.sum() for found in batch]))
-            reason = record.stop(rewards, float(sigma), edges)
+            reason = record.stop(rewards, float(sigma), edges, best.A)
             if reason is not None or agreed >= agree:
                 stopped = reason or "settled"
                 break

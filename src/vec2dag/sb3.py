@@ -371,7 +371,7 @@ class _Recorder(BaseCallback):
         if self.mode is None or not np.array_equal(mode, self.mode):
             self.mode = mode
             self.record.offer(mode, float(env._score(mode[None])[0]))
-        reason = self.record.stop(env.rewards, float(policy.sigma.mean()), env.A.sum() / len(env.A))
+        reason = self.record.stop(env.rewards, float(policy.sigma.mean()), env.A.sum() / len(env.A), mode)
         self.stopped = reason or self.stopped
         return reason is None
 

@@ -35,13 +35,17 @@ Callback = Callable[["Progress"], bool | None]
 
 @dataclass(frozen=True)
 class Progress:
-    """What a callback is told after every step; return True from it to stop the search."""
+    """What a callback is told after every step; return True from it to stop the search.
+
+    ``mode`` (d, d) is the DAG that the mean of the policy decodes to; the best so far, for the policy over orders.
+    """
 
     step: int
     n_steps: int
     best_score: float
     mean_reward: float
     seconds: float
+    mode: NDArray[np.uint8]
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,14 +118,16 @@ class Record:
         if score > self.score:
             self.A, self.score, self.improved = A.copy(), float(score), len(self.rows)
 
-    def stop(self, rewards: NDArray[np.float64], sigma: float, edges: float) -> str | None:
+    def stop(
+        self, rewards: NDArray[np.float64], sigma: float, edges: float, mode: NDArray[np.uint8]
+    ) -> str | None:
         """Write a row of history; the reason to stop now, if there is one."""
         seconds = time.perf_counter() - self.start
         row = (rewards.mean(), rewards.max(), self.score, sigma, edges, seconds)
         self.rows.append(row if self.source is None else (*row, self.source.fits, self.source.cache.hit_rate))
         step = len(self.rows)
         if self.callback is not None and self.callback(
-            Progress(step, self.n_steps, self.score, float(rewards.mean()), seconds)
+            Progress(step, self.n_steps, self.score, float(rewards.mean()), seconds, mode)
         ):
             return "callback"
         if self.time_budget is not None and seconds >= self.time_budget:
@@ -233,7 +239,7 @@ def policy_gradient(
                 if not np.array_equal(moved := policy.mode(), mode):
                     mode = moved
                     record.offer(mode, float(reward(mode[None])[0]))
-                reason = record.stop(batch.rewards, float(policy.sigma.mean()), batch.edges)
+                reason = record.stop(batch.rewards, float(policy.sigma.mean()), batch.edges, mode)
                 if reason is not None:
                     stopped = reason
                     break

@@ -1,0 +1,109 @@
+"""From what a method returned to numbers: pruning and comparison with the truth, outside the method's process."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vec2dag import is_dag, metrics, prune
+from vec2dag.simulate import Dataset
+
+from .data import prunings
+
+Graph = NDArray[np.uint8]
+PRUNE = {"linear": prune.prune_linear, "cam": prune.prune_cam, "ci": prune.prune_ci}
+
+
+def consistent_extension(C: Graph) -> Graph | None:
+    """A DAG with the edges and v-structures of a partially directed graph (Dor & Tarsi 1992), or None.
+
+    Parameters
+    ----------
+    C : array of shape (d, d)
+        1 at ``[i, j]`` alone for ``i -> j``, at both places for an undirected edge.
+    """
+    left = np.array(C) != 0
+    directed = left & ~left.T
+    A = directed.copy()
+    nodes = list(range(len(left)))
+    while nodes:
+        for x in nodes:
+            around = np.flatnonzero(left[x] | left[:, x])
+            free = np.flatnonzero(left[x] & left[:, x])
+            adjacent = left[np.ix_(free, around)] | left[np.ix_(around, free)].T | (free[:, None] == around)
+            if not (left[x] & ~left[:, x]).any() and adjacent.all():
+                A[free, x] = True
+                left[x] = left[:, x] = False
+                nodes.remove(x)
+                break
+        else:
+            return None
+    return A.astype(np.uint8)
+
+
+def compare(truth: Graph, A: Graph) -> dict[str, float]:
+    """The numbers of the tables, of the directed graphs and of their skeletons."""
+    skeleton = {
+        "skeleton_shd": metrics.skeleton_shd(truth, A),
+        "skeleton_precision": metrics.skeleton_precision(truth, A),
+        "skeleton_recall": metrics.skeleton_recall(truth, A),
+        "skeleton_f1": metrics.skeleton_f1(truth, A),
+    }
+    directed = {
+        "shd": metrics.shd(truth, A),
+        "fdr": metrics.fdr(truth, A),
+        "tpr": metrics.tpr(truth, A),
+        "edges": int(np.count_nonzero(A)),
+        "correct": int(np.count_nonzero(np.asarray(A) & truth)),
+    }
+    return {name: round(float(value), 6) for name, value in (directed | skeleton).items()}
+
+
+def evaluate(data: Dataset, name: str, found: dict[str, Any]) -> dict[str, Any]:
+    """Fields of a row: edges, metrics by pruning, and the curve if there is one.
+
+    Parameters
+    ----------
+    data : Dataset
+    name : str
+        Of the data, for the prunings that apply.
+    found : dict
+        What the method returned, ``"A"`` among it unless only a number was measured.
+    """
+    row: dict[str, Any] = {k: np.asarray(found[k]).item() for k in ("score", "steps") if k in found}
+    if "A" not in found:
+        return row | {"metrics": {"none": {k: float(v) for k, v in found.items() if np.ndim(v) == 0}}}
+    A = (np.asarray(found["A"]) != 0).astype(np.uint8)
+    dag = A if is_dag(A) else consistent_extension(A)
+    row["edges"] = np.argwhere(A).tolist()
+    row["metrics"] = {"none": compare(data.A, A if dag is None else dag)}
+    if dag is None:
+        row["cyclic"] = True
+    else:
+        for pruning in prunings(name):
+            row["metrics"][pruning] = compare(data.A, PRUNE[pruning](data.X, dag))
+    if "curve_steps" in found:
+        shd = [int(metrics.shd(data.A, prune.prune_linear(data.X, graph))) for graph in found["curve_graphs"]]
+        rewards = np.round(np.asarray(found["curve_rewards"], dtype=float), 6).tolist()
+        row["curve"] = {"step": np.asarray(found["curve_steps"]).tolist(), "shd": shd, "reward": rewards}
+    return row
+
+
+def data_measures(data: Dataset) -> dict[str, float]:
+    """Varsortability, and what comes out when paths count with their multiplicity in the denominator only.
+
+    With ``P_k[i, j]`` the number of directed paths of length k from i to j, the second is the sum over k of the pairs
+    with ``P_k > 0`` and increasing variance, over the sum of all ``P_k``.
+    """
+    variance = data.X.var(axis=0)
+    increasing = variance[:, None] < variance
+    edges = data.A.astype(np.float64)
+    paths, pairs, total = edges, 0.0, 0.0
+    while paths.any():
+        pairs += np.count_nonzero(increasing & (paths > 0))
+        total += paths.sum()
+        paths = paths @ edges
+    return {
+        "varsortability": float(metrics.varsortability(data.X, data.A)),
+        "paths_in_denominator": pairs / total if total else float("nan"),
+    }

@@ -1,0 +1,143 @@
+"""This library, and the methods that need no package, as functions of a table and a generator."""
+
+import time
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vec2dag import ALIAS, Score, metrics, policy_gradient
+from vec2dag import vec2dag as decode
+from vec2dag.nonlinear import GaussianProcess
+from vec2dag.policy import GaussianPolicy
+from vec2dag.refine import equal_variance_order
+from vec2dag.scores import least_squares
+from vec2dag.search import Progress, SearchResult
+
+from .baselines import rcl_og
+
+Array = NDArray[np.float64]
+Graph = NDArray[np.uint8]
+SNAPSHOTS = 25  # graphs kept along a run of the paper's algorithms
+
+
+def _seed(rng: np.random.Generator) -> int:
+    return int(rng.integers(2**31))
+
+
+def alias(X: Array, rng: np.random.Generator, *, gp: dict[str, Any] | None = None, **settings: Any) -> dict[str, Any]:
+    """The estimator, not pruned: that is done to all methods alike; ``gp`` has settings of the Gaussian process."""
+    regression = {"regression": GaussianProcess(**gp)} if gp is not None else {}
+    model = ALIAS(**(regression | settings), prune=None, random_state=_seed(rng)).fit(X)
+    return {"A": model.adjacency_matrix_, "score": model.score_, "steps": model.n_iter_}
+
+
+def _score(X: Array, score: str, lambda0: float | None) -> Score:
+    # The price of an edge in the reward itself: divided by n d once more, as in the formula, the paper's prices from
+    # 1e-6 to 1 would all be below that of BIC and act on nothing.
+    n, d = X.shape
+    return Score(X, "linear", score if lambda0 is None else least_squares(lambda0 * n * d))
+
+
+def policy(
+    X: Array,
+    rng: np.random.Generator,
+    *,
+    algorithm: str,
+    n_steps: int,
+    learning_rate: float | None = None,
+    entropy: float = 0.0,
+    score: str = "bic-ev",
+    lambda0: float | None = None,
+) -> dict[str, Any]:
+    """The paper's algorithms as they are: cold start, whole-graph reward, 64 graphs a step, the decoded mean."""
+    curve = Curve(n_steps)
+    found = policy_gradient(
+        _score(X, score, lambda0),
+        rng=rng,
+        algorithm=algorithm,
+        n_steps=n_steps,
+        batch_size=64,
+        learning_rate=learning_rate,
+        entropy=entropy,
+        patience=n_steps,
+        callback=curve,
+    )
+    return curve.result(found)
+
+
+def stable_baselines(
+    X: Array, rng: np.random.Generator, *, algorithm: str, n_steps: int, score: str = "bic-ev"
+) -> dict[str, Any]:
+    """The paper's own set-up in Stable-Baselines3: a network for the mean, its default learning rate."""
+    from vec2dag import sb3
+
+    curve = Curve(n_steps)
+    found = sb3.train(_score(X, score, None), rng=rng, algorithm=algorithm, n_steps=n_steps, callback=curve)
+    return curve.result(found)
+
+
+class Curve:
+    """Callback that keeps the decoded means and mean rewards at steps evenly spread on a logarithmic axis."""
+
+    def __init__(self, n_steps: int) -> None:
+        self.at = set(np.unique(np.geomspace(1, n_steps, SNAPSHOTS).astype(int)).tolist())
+        self.steps: list[int] = []
+        self.graphs: list[Graph] = []
+        self.rewards: list[float] = []
+
+    def __call__(self, progress: Progress) -> None:
+        if progress.step in self.at:
+            print(f"step {progress.step} of {progress.n_steps}", flush=True)
+            self.steps.append(progress.step)
+            self.graphs.append(progress.mode)
+            self.rewards.append(progress.mean_reward)
+
+    def result(self, found: SearchResult) -> dict[str, Any]:
+        """What a run reports."""
+        return {
+            "A": found.mode,
+            "score": found.mode_score,
+            "steps": found.n_iter,
+            "curve_steps": np.array(self.steps),
+            "curve_graphs": np.array(self.graphs),
+            "curve_rewards": np.array(self.rewards),
+        }
+
+
+def sortnregress(X: Array, rng: np.random.Generator, *, decreasing: bool = False) -> Graph:
+    """Columns sorted by variance, each regressed on those before it."""
+    return (metrics.sortnregress(X, decreasing) != 0).astype(np.uint8)
+
+
+def equal_variance(X: Array, rng: np.random.Generator) -> Graph:
+    """All edges along the greedy order of Chen, Drton and Wang (2019): pruning decides which stay."""
+    d = X.shape[1]
+    place = np.empty(d, dtype=int)
+    place[equal_variance_order(Score(X, "linear", "bic-ev"))] = np.arange(d)
+    return (place[:, None] < place).astype(np.uint8)
+
+
+def _milliseconds(draw: Any, count: int, seconds: float) -> dict[str, float]:
+    """Median time of one DAG over repeated batches."""
+    times: list[float] = []
+    end = time.perf_counter() + seconds
+    while len(times) < 3 or time.perf_counter() < end:
+        start = time.perf_counter()
+        draw()
+        times.append((time.perf_counter() - start) / count)
+    return {"ms": 1e3 * float(np.median(times))}
+
+
+def sampling(X: Array, rng: np.random.Generator, *, count: int = 64, seconds: float = 1.0) -> dict[str, float]:
+    """Milliseconds for a DAG from the policy: a Gaussian vector, decoded."""
+    d = X.shape[1]
+    start = GaussianPolicy.cold(d, rng)
+    return _milliseconds(lambda: decode(start.sample(count, rng)), count, seconds)
+
+
+def rcl_og_sampling(X: Array, rng: np.random.Generator, *, count: int = 64, seconds: float = 1.0) -> dict[str, float]:
+    """Milliseconds for an order from an untrained network of RCL-OG."""
+    d = X.shape[1]
+    network = rcl_og.Network(d, 64, rng)
+    return _milliseconds(lambda: rcl_og.sample_orders(network, d, count, 0.1, rng), count, seconds)

@@ -1,0 +1,155 @@
+"""Tables as text, and RESULTS.md."""
+
+import math
+import os
+import platform
+from collections.abc import Iterator
+from pathlib import Path
+
+from . import figures
+from .store import Store
+from .summary import Line, Number, is_met, lines
+from .tables import TABLES, Table
+
+HEADINGS = {
+    "shd": "SHD",
+    "fdr": "FDR",
+    "tpr": "TPR",
+    "edges": "edges",
+    "correct": "correct",
+    "ms": "ms",
+    "skeleton_shd": "skeleton SHD",
+    "skeleton_precision": "precision",
+    "skeleton_recall": "recall",
+    "skeleton_f1": "F1",
+    "varsortability": "varsortability",
+    "paths_in_denominator": "paths in the denominator",
+}
+DIGITS = {"shd": 1, "skeleton_shd": 1, "edges": 0, "correct": 0, "ms": 3}
+PRUNED = {
+    "none": "no pruning",
+    "linear": "coefficients below 0.3 pruned",
+    "cam": "CAM pruning",
+    "ci": "pruning by conditional independence",
+}
+# Cells where the mean SHD is above the paper's by more than its standard error, and why.
+REASONS: dict[tuple[str, str, str], str] = {}
+
+
+def number(value: Number | None, digits: int) -> str:
+    """Mean and standard error."""
+    if value is None:
+        return "-"
+    mean = f"{value.mean:.{digits}f}"
+    return mean if math.isnan(value.se) else f"{mean} ± {value.se:.{digits}f}"
+
+
+def _row(line: Line, table: Table) -> list[str]:
+    cells = []
+    for metric in table.metrics:
+        digits = DIGITS.get(metric, 2)
+        paper = line.paper.get(metric)
+        cells.append(number(line.here.get(metric), digits) + (f" [{number(paper, digits)}]" if paper else ""))
+    seconds = "-" if math.isnan(line.seconds) else f"{line.seconds:.3g}"
+    memory = "-" if math.isnan(line.megabytes) else f"{line.megabytes:.0f}"
+    remark = line.remark.replace("|", "/").replace("\n", " ")
+    return [line.cell, line.name, *cells, seconds, memory, str(line.sets), remark]
+
+
+def grid(header: list[str], rows: list[list[str]]) -> str:
+    """A Markdown table that is also legible as text."""
+    widths = [max(len(row[k]) for row in (header, *rows)) for k in range(len(header))]
+
+    def text(row: list[str]) -> str:
+        return "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |"
+
+    return "\n".join([text(header), "|" + "|".join("-" * (width + 2) for width in widths) + "|", *map(text, rows)])
+
+
+def text(table: Table, store: Store) -> str:
+    """Title, note and the lines of a table, one grid for every pruning."""
+    parts = [f"### {table.title} ({table.where}; `{table.name}`)"]
+    header = ["data", "method", *(HEADINGS[m] for m in table.metrics), "seconds", "MB", "sets", "remark"]
+    found = list(lines(table, store))
+    for pruning in table.prunings:
+        if len(table.prunings) > 1:
+            parts.append(f"{PRUNED[pruning].capitalize()}:")
+        parts.append(grid(header, [_row(line, table) for line in found if line.pruning == pruning]))
+    if table.note:
+        parts.append(table.note)
+    return "\n\n".join(parts)
+
+
+def verdicts(store: Store) -> Iterator[tuple[Table, Line, str, bool]]:
+    """The library's mean SHD against the paper's, wherever both are known."""
+    for table in TABLES.values():
+        metric = next((m for m in table.metrics if m in ("shd", "skeleton_shd")), None)
+        if metric is None:
+            continue
+        for line in lines(table, store):
+            met = is_met(line, metric) if line.name == "vec2dag" else None
+            if met is not None:
+                yield table, line, metric, met
+
+
+def _against_the_paper(store: Store) -> str:
+    found = list(verdicts(store))
+    missed = [(table, line, metric) for table, line, metric, met in found if not met]
+    parts = [
+        f"In {len(found) - len(missed)} of {len(found)} cells the mean SHD of vec2dag is at most the published mean of "
+        "ALIAS plus its standard error."
+    ]
+    if missed:
+        rows = [
+            [
+                table.name,
+                line.cell,
+                PRUNED[line.pruning],
+                number(line.here[metric], 1),
+                number(line.paper[metric], 1),
+                REASONS.get((table.name, line.cell, line.pruning), ""),
+            ]
+            for table, line, metric in missed
+        ]
+        parts += ["The others:", grid(["table", "data", "pruning", "vec2dag", "ALIAS, paper", "why"], rows)]
+    return "\n\n".join(parts)
+
+
+INTRODUCTION = """# Results
+
+Every table and figure of "Reinforcement Learning for Causal Discovery without Acyclicity Constraints" (TMLR 2025), made
+again: `python -m experiments run all`, then `python -m experiments report`, which writes this file from the rows in
+`experiments/results`. Numbers are means ± standard errors over sets; those in brackets are the paper's. Seconds are the
+median of a run and MB the largest, on {machine}, two runs at a time with one thread each, imports not counted. The
+paper used servers with graphics cards.
+
+The simulated sets are drawn anew with the paper's recipes (`vec2dag.simulate.preset`), so they are not the paper's own;
+the Gaussian-process and post-nonlinear sets are the ones it used. Every method sees the table and nothing else; graphs
+are pruned alike for all and compared with the truth outside the method's process. Settings are the paper's where it
+states them. `docs/comparison.md` says what each method is and which implementation was run.
+
+A method that was stopped by its limit of time on the first set was not tried on the others; the remark shows how far it
+came. `quoted` rows are in the paper and were not run here."""
+
+
+def _machine() -> str:
+    name = ""
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+        name = next((line.split(":", 1)[1].strip() for line in text.splitlines() if line.startswith("model name")), "")
+    except OSError:
+        pass
+    return f"{os.cpu_count()} cores ({name or platform.processor() or platform.machine()})"
+
+
+def write(store: Store, folder: Path) -> list[Path]:
+    """Write RESULTS.md and the figures; the files."""
+    drawn = figures.draw_all(store, folder / "docs" / "figures")
+    parts = [INTRODUCTION.format(machine=_machine()), "## Against the paper", _against_the_paper(store), "## Tables"]
+    for table in TABLES.values():
+        parts.append(text(table, store))
+        if table.name in drawn:
+            parts.append(f"![{table.title}]({drawn[table.name].relative_to(folder).as_posix()})")
+    file = folder / "RESULTS.md"
+    file.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    return [file, *drawn.values()]

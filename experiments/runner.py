@@ -1,0 +1,260 @@
+"""Runs, each in a process of its own: limits of time and memory, results kept as they come, nothing done twice."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from . import data
+from .evaluate import data_measures, evaluate
+from .methods import METHODS
+from .store import Row, Store
+from .tables import Run, Table
+
+ROOT = Path(__file__).resolve().parents[1]
+PEERS_PYTHON = ROOT / ".venv-peers" / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one run may take, and where the interpreter of the peers and the stored sets are."""
+
+    timeout: float = 600.0
+    memory: float = 8.0
+    jobs: int = 2
+    peers: Path = PEERS_PYTHON
+    folder: Path | None = None
+
+
+@dataclass(frozen=True)
+class Job:
+    """A method on a set."""
+
+    data: str
+    seed: int
+    run: Run
+
+    @property
+    def fields(self) -> Row:
+        """Its identity in the store."""
+        return {"data": self.data, "seed": self.seed, "method": self.run.method, "settings": self.run.settings}
+
+    @property
+    def series(self) -> tuple[str, str, str]:
+        """The same for every seed."""
+        return self.data, self.run.method, json.dumps(self.run.settings, sort_keys=True)
+
+    def __str__(self) -> str:
+        return f"{self.data} set {self.seed}, {self.run.name}"
+
+
+def jobs_of(tables: Iterable[Table], seeds: int | None, wanted: Callable[[Run], bool], stored: int = 5) -> list[Job]:
+    """What the tables need, each job once, first sets first within a table."""
+    jobs: dict[str, Job] = {}
+    for table in tables:
+        # One set where there is only one; as many as asked for where sets can be drawn.
+        for seed in range(table.seeds if seeds is None or table.seeds == 1 else seeds):
+            for cell in table.cells:
+                if cell in data.STORED and seed >= stored:
+                    continue
+                for run in filter(wanted, table.runs):
+                    job = Job(cell, seed, run)
+                    jobs.setdefault(json.dumps(job.fields, sort_keys=True), job)
+    return list(jobs.values())
+
+
+def is_done(row: Row | None, timeout: float) -> bool:
+    """Whether a run need not be made: it ended, or it would be stopped again. Failures are tried again."""
+    return row is not None and (row["status"] == "ok" or (row["status"] == "timeout" and row["limit"] >= timeout))
+
+
+def run_all(jobs: list[Job], store: Store, limits: Limits, say: Callable[[str], None] = print) -> bool:
+    """Make the runs that the store lacks; False if interrupted.
+
+    A method that was stopped by its limit on one set is not tried on further sets of the same data.
+    """
+    left = [job for job in jobs if not is_done(store.get(**job.fields), limits.timeout)]
+    stopped = {job.series for job in jobs if (row := store.get(**job.fields)) and _hopeless(row, limits.timeout)}
+    say(f"{len(jobs)} runs, {len(jobs) - len(left)} of them done before")
+    clock = Clock(store, limits.jobs)
+    children: set[subprocess.Popen[bytes]] = set()
+    lock = threading.Lock()
+    made, total, queue = 0, len(left), list(left)
+    with ThreadPoolExecutor(limits.jobs) as pool:
+        pending: dict[Future[Row], Job] = {}
+        try:
+            while queue or pending:
+                while queue and len(pending) < limits.jobs:
+                    job = queue.pop(0)
+                    if job.series in stopped:
+                        total -= 1
+                        continue
+                    pending[pool.submit(_attempt, job, limits, children, lock)] = job
+                if not pending:
+                    break
+                ended, _ = wait(pending, return_when=FIRST_COMPLETED)
+                for future in ended:
+                    job, row = pending.pop(future), future.result()
+                    store.add(row)
+                    clock.learn(row)
+                    if row["status"] == "timeout":
+                        stopped.add(job.series)
+                    made += 1
+                    ahead = [j for j in (*queue, *pending.values()) if j.series not in stopped]
+                    say(f"[{made}/{total}] {job}: {summary(row)}; {duration(clock.estimate(ahead))} left")
+        except KeyboardInterrupt:
+            with lock:
+                queue.clear()
+                for child in children:
+                    _kill(child)
+            say(f"interrupted after {made} runs: the same command goes on from here")
+            return False
+    return True
+
+
+def _hopeless(row: Row, timeout: float) -> bool:
+    return bool(row["status"] == "timeout" and row["limit"] >= timeout)
+
+
+def _kill(child: "subprocess.Popen[bytes]") -> None:
+    if os.name == "nt":
+        child.kill()
+    else:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+
+
+def _attempt(job: Job, limits: Limits, children: set[Any], lock: threading.Lock) -> Row:
+    """One job; whatever goes wrong becomes a row that says so."""
+    row: Row = {**job.fields, "status": "failed"}
+    try:
+        return row | _run(job, limits, children, lock)
+    except Exception as error:
+        return row | {"error": f"{type(error).__name__}: {error}"[:500]}
+
+
+def _run(job: Job, limits: Limits, children: set[Any], lock: threading.Lock) -> Row:
+    method = METHODS[job.run.method]
+    python = limits.peers if method.peer else Path(sys.executable)
+    if not python.exists():
+        return {"error": "not installed: make peers"}
+    dataset = data.load(job.data, job.seed, limits.folder)
+    with tempfile.TemporaryDirectory(prefix="vec2dag-run-") as name:
+        folder = Path(name)
+        np.save(folder / "X.npy", dataset.X)
+        order = {k: job.fields[k] for k in ("method", "settings", "seed")} | {"memory": limits.memory}
+        (folder / "job.json").write_text(json.dumps(order), encoding="utf-8")
+        with (folder / "log.txt").open("wb") as log:
+            child = subprocess.Popen(
+                [str(python), "-m", "experiments.worker", str(folder)],
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd=folder,
+                env=_environment(method.peer, limits.jobs),
+                start_new_session=os.name != "nt",
+            )
+        with lock:
+            children.add(child)
+        try:
+            code = child.wait(limits.timeout)
+        except subprocess.TimeoutExpired:
+            _kill(child)
+            child.wait()
+            return {"status": "timeout", "limit": limits.timeout, "progress": _last_line(folder / "log.txt")}
+        finally:
+            with lock:
+                children.discard(child)
+        if code != 0 or not (folder / "out.json").exists():
+            return {"error": _last_line(folder / "log.txt") or f"ended with code {code}"}
+        with np.load(folder / "out.npz") as file:
+            found = dict(file)
+        facts = json.loads((folder / "out.json").read_text(encoding="utf-8"))
+    return {"status": "ok", **evaluate(dataset, job.data, found), **facts}
+
+
+def _environment(peer: bool, jobs: int) -> dict[str, str]:
+    """Threads shared out evenly; an environment of the peers sees nothing of this one but the adapters."""
+    threads = str(max(1, (os.cpu_count() or 1) // jobs))
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+    paths = [str(ROOT)] if peer else [str(ROOT), *filter(None, sys.path)]
+    return {**os.environ, **dict.fromkeys(names, threads), "PYTHONPATH": os.pathsep.join(paths)}
+
+
+def _last_line(log: Path) -> str:
+    """The last thing a process said; a progress bar rewrites its line."""
+    text = log.read_text(encoding="utf-8", errors="replace").replace("\r", "\n")
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1][-300:] if lines else ""
+
+
+def measure_data(table: Table, store: Store, limits: Limits) -> None:
+    """Numbers that belong to the data and no method."""
+    for cell in table.cells:
+        for seed in range(table.seeds):
+            job = Job(cell, seed, Run("data", "data"))
+            if not is_done(store.get(**job.fields), limits.timeout):
+                numbers = data_measures(data.load(cell, seed, limits.folder))
+                store.add({**job.fields, "status": "ok", "metrics": {"none": numbers}})
+
+
+class Clock:
+    """Estimates the time left from runs like those ahead: of the same method and data, of the method, of any."""
+
+    def __init__(self, store: Store, workers: int) -> None:
+        self.workers = workers
+        self.seen: dict[tuple[str, ...], list[float]] = defaultdict(list)
+        for row in store.rows.values():
+            self.learn(row)
+
+    def learn(self, row: Row) -> None:
+        """Take note of a run."""
+        seconds = row.get("seconds", row.get("limit"))
+        if seconds is not None:
+            for name in ((row["method"], row["data"]), (row["method"],), ()):
+                self.seen[name].append(seconds)
+
+    def estimate(self, jobs: Iterable[Job]) -> float:
+        """Seconds until all jobs are done."""
+        total = 0.0
+        for job in jobs:
+            names = ((job.run.method, job.data), (job.run.method,), ())
+            known = next((self.seen[name] for name in names if self.seen.get(name)), [1.0])
+            # Start of the process and evaluation are not in the method's seconds.
+            total += median(known) + 2.0
+        return total / self.workers
+
+
+def duration(seconds: float) -> str:
+    """In the largest fitting unit."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def summary(row: Row) -> str:
+    """One run in a few words."""
+    if row["status"] == "failed":
+        return f"failed ({row['error']})"
+    if row["status"] == "timeout":
+        return f"stopped at {row['limit']:g} s" + (f" ({row['progress']})" if row["progress"] else "")
+    shd = [f"SHD {m['shd']:g} ({name})" for name, m in row["metrics"].items() if "shd" in m]
+    return f"{', '.join(shd) or row['metrics']['none']}, {row['seconds']:.3g} s"
+
+
+def warm_up(limits: Limits) -> None:
+    """Compile what is not in the cache yet, so that no measured run pays for it."""
+    job = Job("toy", 0, Run("vec2dag", "vec2dag", {"score": "bic-ev"}))
+    _attempt(job, limits, set(), threading.Lock())

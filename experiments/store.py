@@ -1,0 +1,61 @@
+"""Finished runs, one JSON line each, in a file for every method."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+Row = dict[str, Any]
+Key = tuple[str, int, str, str]
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def key(row: Row) -> Key:
+    """What makes two runs the same: data, seed, method and settings."""
+    return row["data"], row["seed"], row["method"], json.dumps(row["settings"], sort_keys=True)
+
+
+class Store:
+    """Rows of a folder, the latest for every run.
+
+    Parameters
+    ----------
+    folder : Path
+        Made with the first row.
+    """
+
+    def __init__(self, folder: Path = RESULTS) -> None:
+        self.folder = folder
+        self.rows: dict[Key, Row] = {}
+        for file in sorted(folder.glob("*.jsonl")):
+            for row in _read(file):
+                self.rows[key(row)] = row
+
+    def add(self, row: Row) -> None:
+        """Append a row, to the disk as well."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        file = self.folder / f"{row['method']}.jsonl"
+        # A process that was killed while writing leaves half a line: the next one starts on its own.
+        torn = file.exists() and file.stat().st_size > 0 and file.read_bytes()[-1:] != b"\n"
+        with file.open("a", encoding="utf-8") as stream:
+            stream.write(("\n" if torn else "") + json.dumps(row, separators=(",", ":")) + "\n")
+        self.rows[key(row)] = row
+
+    def get(self, data: str, seed: int, method: str, settings: dict[str, Any]) -> Row | None:
+        """The row of a run, if there is one."""
+        return self.rows.get(key({"data": data, "seed": seed, "method": method, "settings": settings}))
+
+    def series(self, data: str, method: str, settings: dict[str, Any]) -> list[Row]:
+        """Rows of a method on all sets of a kind, in the order of the sets."""
+        wanted = json.dumps(settings, sort_keys=True)
+        found = [row for (d, _, m, s), row in self.rows.items() if (d, m, s) == (data, method, wanted)]
+        return sorted(found, key=lambda row: row["seed"])
+
+
+def _read(file: Path) -> Iterator[Row]:
+    for line in file.read_text(encoding="utf-8").splitlines():
+        try:
+            yield json.loads(line)
+        except json.JSONDecodeError:
+            continue

@@ -1,0 +1,129 @@
+"""Means over sets, beside the published numbers."""
+
+import csv
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from statistics import fmean, median, stdev
+
+from .store import Row, Store
+from .tables import Run, Table
+
+PAPER = Path(__file__).with_name("paper.csv")
+
+
+@dataclass(frozen=True)
+class Number:
+    """A mean with its standard error; nan where there is none."""
+
+    mean: float
+    se: float = math.nan
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> "Number":
+        """Over independent sets; one value has no standard error."""
+        return cls(fmean(values), stdev(values) / math.sqrt(len(values)) if len(values) > 1 else math.nan)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One method on one kind of data.
+
+    Attributes
+    ----------
+    cell, name, pruning : str
+    here, paper : dict of Number
+        By metric: measured, and published.
+    sets : int
+        Runs that ended.
+    seconds, megabytes : float
+        Median and largest over those.
+    remark : str
+        What stopped the others.
+    """
+
+    cell: str
+    name: str
+    pruning: str
+    here: dict[str, Number]
+    paper: dict[str, Number]
+    sets: int = 0
+    seconds: float = math.nan
+    megabytes: float = math.nan
+    remark: str = ""
+
+
+@cache
+def published() -> dict[tuple[str, str, str, str], dict[str, Number]]:
+    """Numbers of the paper by table, cell, method and pruning, then by metric."""
+    found: dict[tuple[str, str, str, str], dict[str, Number]] = {}
+    with PAPER.open(newline="", encoding="utf-8") as stream:
+        for row in csv.DictReader(stream):
+            key = (row["table"], row["cell"], row["method"], row["pruning"])
+            se = float(row["se"]) if row["se"] else math.nan
+            found.setdefault(key, {})[row["metric"]] = Number(float(row["mean"]), se)
+    return found
+
+
+def _published(table: Table, cell: str, name: str, pruning: str) -> dict[str, Number]:
+    keys = ((table.paper or table.name, cell, name, p) for p in (pruning, ""))
+    return next((published()[key] for key in keys if key in published()), {})
+
+
+def _remark(rows: list[Row]) -> str:
+    """Why there are fewer runs than sets."""
+    remarks = []
+    for row in rows:
+        if row["status"] == "timeout":
+            remarks.append(f"stopped at {row['limit']:g} s" + (f" ({row['progress']})" if row["progress"] else ""))
+        elif row["status"] == "failed":
+            remarks.append(f"failed: {row['error']}")
+        elif row.get("cyclic"):
+            remarks.append("cyclic graph, not pruned")
+    return "; ".join(dict.fromkeys(remarks))
+
+
+def _line(table: Table, cell: str, run: Run, pruning: str, store: Store) -> Line:
+    rows = [r for r in store.series(cell, run.method, run.settings)]
+    ended = [r for r in rows if r["status"] == "ok"]
+    shown = run.pruning or pruning
+    graphs = [r["metrics"].get(shown, r["metrics"]["none"]) for r in ended]
+    here = {m: Number.of([g[m] for g in graphs]) for m in table.metrics if graphs and all(m in g for g in graphs)}
+    paper = _published(table, cell, "alias" if run.name == "vec2dag" else run.name, pruning)
+    seconds = [r["seconds"] for r in ended if "seconds" in r]
+    memory = [r["peak_mb"] for r in ended if r.get("peak_mb") is not None]
+    return Line(
+        cell,
+        run.name,
+        pruning,
+        here,
+        paper,
+        len(ended),
+        median(seconds) if seconds else math.nan,
+        max(memory) if memory else math.nan,
+        _remark(rows) or ("" if rows else "not run"),
+    )
+
+
+def lines(table: Table, store: Store) -> Iterator[Line]:
+    """All lines of a table by pruning and cell: those run here, then those that are only quoted."""
+    runs = table.runs or (Run("data", "data"),)
+    for pruning in table.prunings:
+        for cell in table.cells:
+            for run in runs:
+                yield _line(table, cell, run, pruning, store)
+            named = {"alias" if run.name == "vec2dag" else run.name for run in runs}
+            for t, c, name, p in published():
+                quoted = t == (table.paper or table.name) and c == cell and p in (pruning, "") and name not in named
+                if quoted:
+                    yield Line(cell, name, pruning, {}, _published(table, cell, name, pruning), remark="quoted")
+
+
+def is_met(line: Line, metric: str) -> bool | None:
+    """Whether a mean is at most the published one and its standard error; None where one of the two is missing."""
+    if metric not in line.here or metric not in line.paper:
+        return None
+    paper = line.paper[metric]
+    return line.here[metric].mean <= paper.mean + (0.0 if math.isnan(paper.se) else paper.se) + 1e-9

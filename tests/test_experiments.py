@@ -1,0 +1,351 @@
+"""The experiments: every table rehearsed, runs that are stopped, killed, broken or missing, and the numbers shown."""
+
+import inspect
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from vec2dag import metrics, simulate
+from vec2dag.simulate import Dataset
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+pytest.importorskip(
+    "experiments", reason="the experiments are beside the package in a checkout, not in a source archive"
+)
+from experiments import data, evaluate, report, runner, store, summary, tables
+from experiments.__main__ import main
+from experiments.methods import METHODS
+from experiments.runner import Job, Limits
+from experiments.store import Store
+from experiments.summary import Number
+from experiments.tables import TABLES, Run, Table
+
+ROOT = Path(__file__).resolve().parents[1]
+NOWHERE = Path("no-such-environment/python")
+SLEEPER = Run("sleeper", "policy-gradient", {"algorithm": "ppo", "n_steps": 10**9})
+EQUAL = Run("equal-variance", "equal-variance")
+
+
+def run_toy(run, folder, seeds=1, **limits):
+    """Run one method on toy sets; the store and what was said."""
+    jobs = [Job("toy", seed, run) for seed in range(seeds)]
+    found, said = Store(folder), []
+    runner.run_all(jobs, found, Limits(peers=NOWHERE, **limits), said.append)
+    return found, said
+
+
+# --- the definitions ------------------------------------------------------------------------------------------
+
+
+def test_tables_name_methods_and_data_that_exist():
+    presets = set(simulate.presets())
+    for table in TABLES.values():
+        assert all(run.method in METHODS for run in table.runs)
+        assert len({run.name for run in table.runs}) == len(table.runs)
+        for cell in table.cells:
+            assert cell in presets or cell in data.STORED or cell == "sachs" or cell[1:].isdecimal()
+            known = {"none", *data.prunings(cell)}
+            assert set(table.prunings) | {run.pruning or "none" for run in table.runs} <= known
+
+
+def test_methods_take_the_settings_of_the_tables():
+    for table in TABLES.values():
+        for run in table.runs:
+            for settings in (run.settings, run.settings | METHODS[run.method].toy):
+                inspect.signature(METHODS[run.method].function()).bind(None, None, **settings)
+
+
+def test_published_numbers_have_a_place():
+    names = {table.paper or table.name for table in TABLES.values()}
+    for table, cell, _, pruning in summary.published():
+        assert table in names
+        places = [t for t in TABLES.values() if (t.paper or t.name) == table and cell in t.cells]
+        assert places
+        assert pruning == "" or any(pruning in t.prunings for t in places)
+
+
+def test_the_same_run_is_made_once():
+    jobs = runner.jobs_of(TABLES.values(), 1, lambda run: run.name == "vec2dag" and run.method == "vec2dag")
+    assert len({json.dumps(job.fields, sort_keys=True) for job in jobs}) == len(jobs)
+    assert sum(job.data == "dense-er8" for job in jobs) == 1
+
+
+# --- a rehearsal of every table -------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def rehearsal(tmp_path_factory):
+    """Results of ``run all --toy`` without the environment of the peers, and what it printed."""
+    folder = tmp_path_factory.mktemp("results")
+    command = [sys.executable, "-m", "experiments", "run", "all", "--toy", "--results", str(folder)]
+    done = subprocess.run(
+        [*command, "--peers", str(NOWHERE)], cwd=ROOT, capture_output=True, text=True, check=False, timeout=600
+    )
+    assert done.returncode == 0, done.stderr
+    return folder, done.stdout
+
+
+def test_every_table_is_rehearsed(rehearsal):
+    folder, _ = rehearsal
+    found = Store(folder)
+    for table in (t.toy() for t in TABLES.values() if t.runs):
+        for run in table.runs:
+            row = found.get("toy", 0, run.method, run.settings)
+            if METHODS[run.method].peer:
+                assert row["error"] == "not installed: make peers"
+            elif row["status"] != "ok":
+                assert run.method == "sb3"
+                assert "vec2dag[sb3]" in row["error"]
+            else:
+                shown = row["metrics"]
+                assert set(table.metrics) <= set(shown["none"])
+                assert "A" not in row
+                assert row["versions"]["numpy"] == np.__version__
+                assert row["seconds"] >= 0
+
+
+def test_a_second_call_makes_nothing_twice(rehearsal, capsys):
+    folder, _ = rehearsal
+    before = {file.name: file.read_text().count("\n") for file in folder.glob("*.jsonl")}
+    assert main(["run", "dense", "--toy", "--methods", "vec2dag", "nocurl", "--results", str(folder)]) == 0
+    assert "2 runs, 2 of them done before" in capsys.readouterr().out
+    assert {file.name: file.read_text().count("\n") for file in folder.glob("*.jsonl")} == before
+
+
+def test_progress_has_an_estimate(rehearsal):
+    _, printed = rehearsal
+    lines = [line for line in printed.splitlines() if line.startswith("[")]
+    assert all(line.endswith("left") for line in lines)
+    assert lines[-1].endswith("0 s left")
+
+
+def test_results_are_written_from_the_rows(tmp_path, capsys):
+    pytest.importorskip("matplotlib", reason="figures need matplotlib")
+    results = tmp_path / "results"
+    found = Store(results)
+    settings = {"data": "dense-er8", "method": "vec2dag", "settings": {"score": "bic-ev"}, "status": "ok"}
+    for seed, shd in enumerate((3.0, 5.0)):
+        numbers = {"shd": shd, "fdr": 0.0, "tpr": 1.0}
+        found.add({**settings, "seed": seed, "metrics": {"none": numbers, "linear": numbers}, "seconds": 1.0})
+    assert main(["report", "--out", str(tmp_path), "--results", str(results)]) == 0
+    written = (tmp_path / "RESULTS.md").read_text(encoding="utf-8")
+    assert "4.0 ± 1.0 [0.2 ± 0.2]" in written
+    for table in TABLES.values():
+        assert table.title in written
+    for file in capsys.readouterr().out.split():
+        assert Path(file).stat().st_size > 0
+
+
+def test_show_prints_every_table(rehearsal, capsys):
+    folder, _ = rehearsal
+    assert main(["show", "all", "--results", str(folder)]) == 0
+    printed = capsys.readouterr().out
+    assert all(f"`{name}`" in printed for name in TABLES)
+
+
+def test_list_names_tables_and_methods(capsys):
+    assert main(["list"]) == 0
+    printed = capsys.readouterr().out
+    assert all(name in printed for name in (*TABLES, *METHODS))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "nothing"], "NAME must be all or one of"),
+        (["run", "dense", "--methods", "magic"], "--methods must be among"),
+        (["run", "dense", "--jobs", "0"], "--jobs must be positive"),
+        (["run", "dense", "--timeout", "-1"], "--timeout must be positive"),
+    ],
+)
+def test_bad_arguments_are_named(arguments, message, capsys):
+    with pytest.raises(SystemExit):
+        main(arguments)
+    assert message in capsys.readouterr().err
+
+
+# --- runs that do not end well --------------------------------------------------------------------------------
+
+
+def test_a_run_over_its_time_is_stopped_with_its_progress(tmp_path):
+    found, said = run_toy(SLEEPER, tmp_path, seeds=3, timeout=8.0, jobs=1)
+    rows = found.series("toy", SLEEPER.method, SLEEPER.settings)
+    assert [row["status"] for row in rows] == ["timeout"]
+    assert "of 1000000000" in rows[0]["progress"]
+    assert "0 s left" in said[-1]
+    # A second call with the same limit does not try again, one with a longer limit does.
+    assert runner.is_done(rows[0], 8.0)
+    assert not runner.is_done(rows[0], 9.0)
+
+
+def test_a_broken_method_is_reported_and_stops_nothing(tmp_path):
+    broken = Run("broken", "vec2dag", {"score": "no such score"})
+    found = Store(tmp_path)
+    jobs = [Job("toy", 0, broken), Job("toy", 0, EQUAL), Job("gp", 0, EQUAL)]
+    assert runner.run_all(jobs, found, Limits(peers=NOWHERE), lambda line: None)
+    assert "no such score" in found.get(**jobs[0].fields)["error"]
+    assert found.get(**jobs[1].fields)["status"] == "ok"
+    assert "--data" in found.get(**jobs[2].fields)["error"]
+    assert not runner.is_done(found.get(**jobs[0].fields), 1.0)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit on memory is the system's")
+def test_a_run_over_its_memory_fails_alone(tmp_path):
+    found, _ = run_toy(EQUAL, tmp_path, memory=0.03)
+    (row,) = found.series("toy", EQUAL.method, {})
+    assert row["status"] == "failed"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+def test_a_killed_run_goes_on(tmp_path):
+    command = [sys.executable, "-m", "experiments", "run", "role", "--toy", "--jobs", "1", "--results", str(tmp_path)]
+    child = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    while not any(tmp_path.glob("*.jsonl")):
+        time.sleep(0.05)
+        assert child.poll() is None
+    child.send_signal(signal.SIGTERM)
+    printed, _ = child.communicate(timeout=60)
+    assert child.returncode == 130
+    assert "goes on from here" in printed
+    done = sum(row["status"] == "ok" for row in Store(tmp_path).rows.values())
+    total = len(TABLES["role"].toy().runs)
+    assert 0 < done < total
+    again = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert f"{total} runs, {done} of them done before" in again.stdout
+    lines = [line for file in tmp_path.glob("*.jsonl") for line in file.read_text().splitlines()]
+    keys = [store.key(json.loads(line)) for line in lines if json.loads(line)["status"] == "ok"]
+    assert len(keys) == len(set(keys))
+
+
+def test_half_a_line_is_lost_alone(tmp_path):
+    found, _ = run_toy(EQUAL, tmp_path, seeds=2)
+    file = tmp_path / "equal-variance.jsonl"
+    whole = file.read_text()
+    file.write_text(whole[:-40])
+    again = Store(tmp_path)
+    assert len(again.rows) == 1
+    again.add(found.get("toy", 1, "equal-variance", {}))
+    assert Store(tmp_path).rows == found.rows
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a shell script stands in for Python")
+def test_the_truth_never_reaches_a_method(tmp_path):
+    spy = tmp_path / "spy"
+    spy.write_text(f'#!/bin/sh\nls "$3" > "{tmp_path}/seen"; cat "$3/job.json" > "{tmp_path}/job"; exit 3\n')
+    spy.chmod(0o755)
+    runner.run_all([Job("toy", 4, Run("pc", "pc"))], Store(tmp_path / "r"), Limits(peers=spy), lambda line: None)
+    assert (tmp_path / "seen").read_text().split() == ["X.npy", "job.json", "log.txt"]
+    assert set(json.loads((tmp_path / "job").read_text())) == {"method", "settings", "seed", "memory"}
+
+
+def test_seeds_reach_the_methods(tmp_path):
+    run = Run("ppo", "policy-gradient", {"algorithm": "ppo", "n_steps": 3})
+    first, _ = run_toy(run, tmp_path / "a", seeds=2)
+    second, _ = run_toy(run, tmp_path / "b", seeds=2)
+    rows = first.series("toy", run.method, run.settings)
+    for row, other in zip(rows, second.series("toy", run.method, run.settings), strict=True):
+        assert row["edges"] == other["edges"]
+        assert row["curve"] == other["curve"]
+    assert rows[0]["curve"]["reward"] != rows[1]["curve"]["reward"]
+
+
+# --- numbers --------------------------------------------------------------------------------------------------
+
+
+def test_extension_orients_without_new_colliders():
+    # 0 - 1 - 2 and 3 -> 2: neither 1 -> 2 nor, then, anything into 1 from both sides.
+    C = np.zeros((4, 4), np.uint8)
+    C[0, 1] = C[1, 0] = C[1, 2] = C[2, 1] = C[3, 2] = 1
+    C[1, 3] = C[3, 1] = 1
+    A = evaluate.consistent_extension(C)
+    assert A[3, 2] == 1
+    assert np.array_equal(A | A.T, C | C.T)
+    square = np.zeros((4, 4), np.uint8)
+    for i in range(4):
+        square[i, (i + 1) % 4] = square[(i + 1) % 4, i] = 1
+    assert evaluate.consistent_extension(square) is None
+
+
+def test_evaluation_of_a_graph_with_a_cycle_says_so(rng):
+    truth = np.triu(np.ones((3, 3), np.uint8), 1)
+    sample = Dataset(rng.standard_normal((50, 3)), truth)
+    cycle = np.array([[0, 1, 0], [0, 0, 1], [1, 0, 0]])
+    row = evaluate.evaluate(sample, "toy", {"A": cycle})
+    assert row["cyclic"]
+    assert set(row["metrics"]) == {"none"}
+    assert row["metrics"]["none"]["shd"] == 1
+    found = evaluate.evaluate(sample, "toy", {"A": truth, "score": np.array(2.5)})
+    assert set(found["metrics"]) == {"none", "linear", "cam", "ci"}
+    assert found["metrics"]["none"]["correct"] == found["metrics"]["none"]["edges"] == 3
+    assert found["score"] == 2.5
+
+
+def test_paths_in_the_denominator_by_hand():
+    # 0 -> 1 -> 2 and 0 -> 2, variances 1, 4, 2: lengths one: 01 and 02 of three; length two: 02 of one.
+    A = np.array([[0, 1, 1], [0, 0, 1], [0, 0, 0]])
+    X = np.array([[1.0, 2.0, 1.5], [-1.0, -2.0, -1.5]])
+    numbers = evaluate.data_measures(Dataset(X, A))
+    assert numbers["paths_in_denominator"] == 3 / 4
+    assert numbers["varsortability"] == metrics.varsortability(X, A)
+
+
+def test_means_and_standard_errors_by_hand():
+    number = Number.of([1.0, 2.0, 6.0])
+    assert number.mean == 3.0
+    assert number.se == pytest.approx(math.sqrt(7.0 / 3.0))
+    assert math.isnan(Number.of([4.0]).se)
+
+
+def test_lines_have_the_published_numbers_and_the_quoted_methods(tmp_path):
+    found = list(summary.lines(TABLES["pnl"], Store(tmp_path)))
+    ours = next(line for line in found if line.name == "vec2dag" and line.pruning == "cam")
+    assert ours.paper["shd"] == Number(6.8, 1.3)
+    assert ours.remark == "not run"
+    corl = next(line for line in found if line.name == "corl" and line.pruning == "none")
+    assert corl.paper["shd"] == Number(6.6, 0.9)
+    assert corl.remark == "quoted"
+
+
+def test_verdicts_allow_one_standard_error():
+    def line(mean):
+        return summary.Line("c", "vec2dag", "linear", {"shd": Number(mean)}, {"shd": Number(2.0, 0.5)})
+
+    assert summary.is_met(line(2.5), "shd") is True
+    assert summary.is_met(line(2.6), "shd") is False
+    assert summary.is_met(line(1.0), "fdr") is None
+
+
+def test_reasons_are_given_for_cells_that_exist():
+    for name, cell, pruning in report.REASONS:
+        assert cell in TABLES[name].cells
+        assert pruning in TABLES[name].prunings
+
+
+def test_slow_tables_come_last():
+    slow = [table.slow for table in tables.select("all")]
+    assert slow == sorted(slow)
+    assert len(slow) == len(TABLES)
+
+
+def test_time_left_is_that_of_runs_like_those_ahead(tmp_path):
+    found = Store(tmp_path)
+    for name, seconds in (("toy", 3.0), ("toy2", 100.0)):
+        found.add({"data": name, "seed": 0, "method": "m", "settings": {}, "status": "ok", "seconds": seconds})
+    clock = runner.Clock(found, 2)
+    assert clock.estimate([Job("toy", 1, Run("m", "m"))] * 4) == pytest.approx(4 * (3.0 + 2.0) / 2)
+
+
+def test_toy_tables_keep_the_definitions():
+    table = Table("t", "", "", ("dense-er8", "gp"), tuple(Run(str(k), "adam", {"lambda1": k}) for k in range(9)))
+    toy = table.toy()
+    assert toy.cells == ("toy",)
+    assert [run.settings["lambda1"] for run in toy.runs] == [0, 1]
+    assert all(run.settings["max_steps"] == 20 for run in toy.runs)
