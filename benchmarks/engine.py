@@ -8,8 +8,10 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
+from experiments.process import PEERS_PYTHON
+
 from . import parts
-from .compare import PEERS_PYTHON, Peers
+from .compare import Peers
 from .parts import Options
 from .tables import RESULTS, ROOT, Part, say, write
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from experiments.evaluate import consistent_extension
 from vec2dag import ALIAS, DataWarning, Score, exact_search, metrics, simulate
 
 from .cells import (
@@ -29,7 +30,7 @@ from .cells import (
     time_cell,
     yes,
 )
-from .compare import PeerRun, Peers, bic_by_qr, consistent_extension
+from .compare import PeerRun, Peers, bic_by_qr
 from .tables import Part, Table, peak_memory_mb, say
 
 Array = NDArray[np.float64]

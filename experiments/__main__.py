@@ -7,7 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from .methods import METHODS
-from .runner import PEERS_PYTHON, ROOT, Limits, jobs_of, measure_data, run_all, warm_up
+from .process import PEERS_PYTHON, ROOT
+from .runner import Limits, jobs_of, measure_data, run_all, warm_up
 from .store import RESULTS, Store
 from .tables import TABLES, Run, select
 

@@ -129,6 +129,7 @@ def rl_bic(
     score: str = "BIC",
     batch_size: int = 64,
     steps: int = 20_000,
+    update_every: int = 1000,
 ) -> Array:
     """RL-BIC, the ``RL`` of gcastle.
 
@@ -139,7 +140,10 @@ def rl_bic(
     score
         ``"BIC"``, with equal variances, or ``"BIC_different_var"``.
     batch_size, steps
-        Graphs in a batch, and batches. The package looks for its best graph every 1000 batches and after the first.
+        Graphs in a batch, and batches.
+    update_every
+        After so many batches, and after the first, the package looks for its best graph and raises the price of
+        cycles.
 
     Returns
     -------
@@ -164,6 +168,7 @@ def rl_bic(
             score_type=score,
             batch_size=batch_size,
             nb_epoch=steps,
+            lambda_iter_num=update_every,
             seed=seed,
         )
         model.learn(_table(X))
@@ -250,17 +255,27 @@ def dagma_mlp(
     lambda1: float = 0.02,
     lambda2: float = 0.005,
     w_threshold: float = 0.3,
+    warm_iter: int = 50_000,
+    max_iter: int = 80_000,
 ) -> Array:
     """DAGMA with one hidden layer of ``hidden`` sigmoid units.
 
     The package has one loss for these, the logarithm of the mean square. The weight of an edge is the norm of its
-    weights in the first layer; those below ``w_threshold`` are dropped. Every value is a default of the package.
+    weights in the first layer; those below ``w_threshold`` are dropped. Steps of Adam: ``warm_iter`` in each of three
+    rounds and ``max_iter`` in the last. Every value is a default of the package.
     """
     from dagma.nonlinear import DagmaMLP, DagmaNonlinear
 
     with _session(rng):
         model = DagmaMLP(dims=[X.shape[1], hidden, 1], bias=True)
-        W = DagmaNonlinear(model).fit(_table(X), lambda1=lambda1, lambda2=lambda2, w_threshold=w_threshold)
+        W = DagmaNonlinear(model).fit(
+            _table(X),
+            lambda1=lambda1,
+            lambda2=lambda2,
+            w_threshold=w_threshold,
+            warm_iter=warm_iter,
+            max_iter=max_iter,
+        )
     return _graph(W)
 
 

@@ -1,31 +1,19 @@
 """Runs, each in a process of its own: limits of time and memory, results kept as they come, nothing done twice."""
 
-import contextlib
 import json
 import os
-import signal
-import subprocess
-import sys
-import tempfile
-import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any
-
-import numpy as np
 
 from . import data
 from .evaluate import data_measures, evaluate
-from .methods import METHODS
+from .process import PEERS_PYTHON, Children, execute
 from .store import Row, Store
 from .tables import Run, Table
-
-ROOT = Path(__file__).resolve().parents[1]
-PEERS_PYTHON = ROOT / ".venv-peers" / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
 
 @dataclass(frozen=True)
@@ -90,8 +78,7 @@ def run_all(jobs: list[Job], store: Store, limits: Limits, say: Callable[[str], 
     stopped = {job.series for job in jobs if (row := store.get(**job.fields)) and _hopeless(row, limits.timeout)}
     say(f"{len(jobs)} runs, {len(jobs) - len(left)} of them done before")
     clock = Clock(store, limits.jobs)
-    children: set[subprocess.Popen[bytes]] = set()
-    lock = threading.Lock()
+    children = Children()
     made, total, queue = 0, len(left), list(left)
     with ThreadPoolExecutor(limits.jobs) as pool:
         pending: dict[Future[Row], Job] = {}
@@ -102,7 +89,7 @@ def run_all(jobs: list[Job], store: Store, limits: Limits, say: Callable[[str], 
                     if job.series in stopped:
                         total -= 1
                         continue
-                    pending[pool.submit(_attempt, job, limits, children, lock)] = job
+                    pending[pool.submit(_attempt, job, limits, children)] = job
                 if not pending:
                     break
                 ended, _ = wait(pending, return_when=FIRST_COMPLETED)
@@ -116,10 +103,8 @@ def run_all(jobs: list[Job], store: Store, limits: Limits, say: Callable[[str], 
                     ahead = [j for j in (*queue, *pending.values()) if j.series not in stopped]
                     say(f"[{made}/{total}] {job}: {summary(row)}; {duration(clock.estimate(ahead))} left")
         except KeyboardInterrupt:
-            with lock:
-                queue.clear()
-                for child in children:
-                    _kill(child)
+            queue.clear()
+            children.kill()
             say(f"interrupted after {made} runs: the same command goes on from here")
             return False
     return True
@@ -129,75 +114,29 @@ def _hopeless(row: Row, timeout: float) -> bool:
     return bool(row["status"] == "timeout" and row["limit"] >= timeout)
 
 
-def _kill(child: "subprocess.Popen[bytes]") -> None:
-    if os.name == "nt":
-        child.kill()
-    else:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(child.pid, signal.SIGKILL)
-
-
-def _attempt(job: Job, limits: Limits, children: set[Any], lock: threading.Lock) -> Row:
+def _attempt(job: Job, limits: Limits, children: Children) -> Row:
     """One job; whatever goes wrong becomes a row that says so."""
     row: Row = {**job.fields, "status": "failed"}
     try:
-        return row | _run(job, limits, children, lock)
+        dataset = data.load(job.data, job.seed, limits.folder)
+        outcome = execute(
+            job.run.method,
+            job.run.settings,
+            job.seed,
+            dataset.X,
+            timeout=limits.timeout,
+            memory=limits.memory,
+            threads=max(1, (os.cpu_count() or 1) // limits.jobs),
+            peers=limits.peers,
+            children=children,
+        )
+        if outcome.status == "timeout":
+            return row | {"status": "timeout", "limit": limits.timeout, "progress": outcome.said}
+        if outcome.status == "failed":
+            return row | {"error": outcome.said}
+        return row | {"status": "ok", **evaluate(dataset, job.data, outcome.found), **outcome.facts}
     except Exception as error:
         return row | {"error": f"{type(error).__name__}: {error}"[:500]}
-
-
-def _run(job: Job, limits: Limits, children: set[Any], lock: threading.Lock) -> Row:
-    method = METHODS[job.run.method]
-    python = limits.peers if method.peer else Path(sys.executable)
-    if not python.exists():
-        return {"error": "not installed: make peers"}
-    dataset = data.load(job.data, job.seed, limits.folder)
-    with tempfile.TemporaryDirectory(prefix="vec2dag-run-") as name:
-        folder = Path(name)
-        np.save(folder / "X.npy", dataset.X)
-        order = {k: job.fields[k] for k in ("method", "settings", "seed")} | {"memory": limits.memory}
-        (folder / "job.json").write_text(json.dumps(order), encoding="utf-8")
-        with (folder / "log.txt").open("wb") as log:
-            child = subprocess.Popen(
-                [str(python), "-m", "experiments.worker", str(folder)],
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                cwd=folder,
-                env=_environment(method.peer, limits.jobs),
-                start_new_session=os.name != "nt",
-            )
-        with lock:
-            children.add(child)
-        try:
-            code = child.wait(limits.timeout)
-        except subprocess.TimeoutExpired:
-            _kill(child)
-            child.wait()
-            return {"status": "timeout", "limit": limits.timeout, "progress": _last_line(folder / "log.txt")}
-        finally:
-            with lock:
-                children.discard(child)
-        if code != 0 or not (folder / "out.json").exists():
-            return {"error": _last_line(folder / "log.txt") or f"ended with code {code}"}
-        with np.load(folder / "out.npz") as file:
-            found = dict(file)
-        facts = json.loads((folder / "out.json").read_text(encoding="utf-8"))
-    return {"status": "ok", **evaluate(dataset, job.data, found), **facts}
-
-
-def _environment(peer: bool, jobs: int) -> dict[str, str]:
-    """Threads shared out evenly; an environment of the peers sees nothing of this one but the adapters."""
-    threads = str(max(1, (os.cpu_count() or 1) // jobs))
-    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
-    paths = [str(ROOT)] if peer else [str(ROOT), *filter(None, sys.path)]
-    return {**os.environ, **dict.fromkeys(names, threads), "PYTHONPATH": os.pathsep.join(paths)}
-
-
-def _last_line(log: Path) -> str:
-    """The last thing a process said; a progress bar rewrites its line."""
-    text = log.read_text(encoding="utf-8", errors="replace").replace("\r", "\n")
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1][-300:] if lines else ""
 
 
 def measure_data(table: Table, store: Store, limits: Limits) -> None:
@@ -257,4 +196,4 @@ def summary(row: Row) -> str:
 def warm_up(limits: Limits) -> None:
     """Compile what is not in the cache yet, so that no measured run pays for it."""
     job = Job("toy", 0, Run("vec2dag", "vec2dag", {"score": "bic-ev"}))
-    _attempt(job, limits, set(), threading.Lock())
+    _attempt(job, limits, Children())

@@ -118,9 +118,7 @@ class Record:
         if score > self.score:
             self.A, self.score, self.improved = A.copy(), float(score), len(self.rows)
 
-    def stop(
-        self, rewards: NDArray[np.float64], sigma: float, edges: float, mode: NDArray[np.uint8]
-    ) -> str | None:
+    def stop(self, rewards: NDArray[np.float64], sigma: float, edges: float, mode: NDArray[np.uint8]) -> str | None:
         """Write a row of history; the reason to stop now, if there is one."""
         seconds = time.perf_counter() - self.start
         row = (rewards.mean(), rewards.max(), self.score, sigma, edges, seconds)

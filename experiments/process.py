@@ -1,0 +1,158 @@
+"""A method in a process of its own, within limits of time and memory."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .methods import METHODS
+
+ROOT = Path(__file__).resolve().parents[1]
+PEERS_PYTHON = ROOT / ".venv-peers" / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a process left.
+
+    Attributes
+    ----------
+    status : str
+        ``"ok"``, ``"timeout"`` or ``"failed"``.
+    found : dict
+        What the method returned.
+    facts : dict
+        Seconds, peak memory and versions.
+    said : str
+        The last line of its output, unless it ended well.
+    """
+
+    status: str
+    found: dict[str, NDArray[Any]] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
+    said: str = ""
+
+
+class Children:
+    """Processes that run now, to be ended together."""
+
+    def __init__(self) -> None:
+        self.running: set[subprocess.Popen[bytes]] = set()
+        self.lock = threading.Lock()
+
+    def add(self, child: "subprocess.Popen[bytes]") -> None:
+        """Take note of a process."""
+        with self.lock:
+            self.running.add(child)
+
+    def discard(self, child: "subprocess.Popen[bytes]") -> None:
+        """Forget a process."""
+        with self.lock:
+            self.running.discard(child)
+
+    def kill(self) -> None:
+        """End them all."""
+        with self.lock:
+            for child in self.running:
+                _kill(child)
+
+
+def _kill(child: "subprocess.Popen[bytes]") -> None:
+    """End a process and those that it started."""
+    if os.name == "nt":
+        child.kill()
+    else:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+
+
+def execute(
+    method: str,
+    settings: dict[str, Any],
+    seed: int,
+    X: NDArray[np.float64],
+    *,
+    timeout: float,
+    memory: float = 8.0,
+    threads: int = 1,
+    peers: Path = PEERS_PYTHON,
+    children: Children | None = None,
+) -> Outcome:
+    """Run a method on a table; problems are told and not raised.
+
+    Parameters
+    ----------
+    method : str
+        A name of :data:`experiments.methods.METHODS`.
+    settings : dict
+        Its keyword arguments; anything that JSON can hold.
+    seed : int
+    X : array of shape (n, d)
+    timeout : float
+        Seconds, the start of the process included.
+    memory : float
+        Gigabytes.
+    threads : int
+        For linear algebra.
+    peers : Path
+        Python that has the other packages.
+    children : Children, optional
+        Where the process is registered while it runs.
+    """
+    peer = METHODS[method].peer
+    python = peers if peer else Path(sys.executable)
+    if not python.exists():
+        return Outcome("failed", said="not installed: make peers")
+    with tempfile.TemporaryDirectory(prefix="vec2dag-run-") as name:
+        folder = Path(name)
+        np.save(folder / "X.npy", X)
+        job = {"method": method, "settings": settings, "seed": seed, "memory": memory}
+        (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
+        with (folder / "log.txt").open("wb") as log:
+            child = subprocess.Popen(
+                [str(python), "-m", "experiments.worker", str(folder)],
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd=folder,
+                env=_environment(peer, threads),
+                start_new_session=os.name != "nt",
+            )
+        children = children or Children()
+        children.add(child)
+        try:
+            code = child.wait(timeout)
+        except subprocess.TimeoutExpired:
+            _kill(child)
+            child.wait()
+            return Outcome("timeout", said=_last_line(folder / "log.txt"))
+        finally:
+            children.discard(child)
+        if code != 0 or not (folder / "out.json").exists():
+            return Outcome("failed", said=_last_line(folder / "log.txt") or f"ended with code {code}")
+        with np.load(folder / "out.npz") as file:
+            found = dict(file)
+        return Outcome("ok", found, json.loads((folder / "out.json").read_text(encoding="utf-8")))
+
+
+def _environment(peer: bool, threads: int) -> dict[str, str]:
+    """Environments of the peers see nothing of this one but the adapters."""
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+    paths = [str(ROOT)] if peer else [str(ROOT), *filter(None, sys.path)]
+    return {**os.environ, **dict.fromkeys(names, str(threads)), "PYTHONPATH": os.pathsep.join(paths)}
+
+
+def _last_line(log: Path) -> str:
+    """The last thing a process said; a progress bar rewrites its line."""
+    text = log.read_text(encoding="utf-8", errors="replace").replace("\r", "\n")
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1][-300:] if lines else ""
