@@ -11,7 +11,7 @@ help:
 	@echo "make test-all  the test suite with every optional dependency"
 	@echo "make check     ruff and mypy"
 	@echo "make bench     the benchmarks (minutes; with the peers of make peers, hours)"
-	@echo "make peers     other packages to compare with in the benchmarks, in .venv-peers"
+	@echo "make peers     other packages that experiments and benchmarks compare with, in .venv-peers"
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

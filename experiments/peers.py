@@ -72,7 +72,7 @@ def _told(name: str, every: float = 5.0) -> Callable[[range], Iterator[int]]:
         start = last = time.perf_counter()
         for done, step in enumerate(steps):
             now = time.perf_counter()
-            if done == 1 or now - last >= every:
+            if done == 1 or (done and now - last >= every):
                 print(f"{name}: iteration {done} of {len(steps)}, {now - start:.1f} s", file=sys.stderr, flush=True)
                 last = now
             yield step

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -152,7 +153,11 @@ def _environment(peer: bool, threads: int) -> dict[str, str]:
 
 
 def _last_line(log: Path) -> str:
-    """The last thing a process said; a progress bar rewrites its line."""
+    """The last thing a process said, without the time and place that a logger puts in front.
+
+    A progress bar rewrites its line; folders are cut from paths.
+    """
     text = log.read_text(encoding="utf-8", errors="replace").replace("\r", "\n")
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1][-300:] if lines else ""
+    message = re.sub(r"^.* - [A-Z]+: ", "", lines[-1]) if lines else ""
+    return re.sub(r"(?<!\w)/(?:[^/\s]+/)+", "", message)[-300:]

@@ -73,8 +73,11 @@ def text(table: Table, store: Store) -> str:
     found = list(lines(table, store))
     for pruning in table.prunings:
         if len(table.prunings) > 1:
-            parts.append(f"{PRUNED[pruning].capitalize()}:")
+            parts.append(f"{PRUNED[pruning][0].upper()}{PRUNED[pruning][1:]}:")
         parts.append(grid(header, [_row(line, table) for line in found if line.pruning == pruning]))
+    absent = [run.name for run in table.runs if all(line.name != run.name for line in found)]
+    if absent:
+        parts.append(f"Not run: {', '.join(absent)}.")
     if table.note:
         parts.append(table.note)
     return "\n\n".join(parts)

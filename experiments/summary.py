@@ -86,7 +86,7 @@ def _remark(rows: list[Row]) -> str:
 
 
 def _line(table: Table, cell: str, run: Run, pruning: str, store: Store) -> Line:
-    rows = [r for r in store.series(cell, run.method, run.settings)]
+    rows = store.series(cell, run.method, run.settings)
     ended = [r for r in rows if r["status"] == "ok"]
     shown = run.pruning or pruning
     graphs = [r["metrics"].get(shown, r["metrics"]["none"]) for r in ended]
@@ -108,12 +108,17 @@ def _line(table: Table, cell: str, run: Run, pruning: str, store: Store) -> Line
 
 
 def lines(table: Table, store: Store) -> Iterator[Line]:
-    """All lines of a table by pruning and cell: those run here, then those that are only quoted."""
+    """Lines of a table by pruning and cell: those run here, then those that are only quoted.
+
+    A method that was not run and has no published number has no line.
+    """
     runs = table.runs or (Run("data", "data"),)
     for pruning in table.prunings:
         for cell in table.cells:
             for run in runs:
-                yield _line(table, cell, run, pruning, store)
+                line = _line(table, cell, run, pruning, store)
+                if line.remark != "not run" or line.paper:
+                    yield line
             named = {"alias" if run.name == "vec2dag" else run.name for run in runs}
             for t, c, name, p in published():
                 quoted = t == (table.paper or table.name) and c == cell and p in (pruning, "") and name not in named

@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 pytest.importorskip(
     "experiments", reason="the experiments are beside the package in a checkout, not in a source archive"
 )
-from experiments import data, evaluate, report, runner, store, summary, tables
+from experiments import data, evaluate, process, report, runner, store, summary, tables
 from experiments.__main__ import main
 from experiments.methods import METHODS
 from experiments.runner import Job, Limits
@@ -244,6 +244,20 @@ def test_the_truth_never_reaches_a_method(tmp_path):
     runner.run_all([Job("toy", 4, Run("pc", "pc"))], Store(tmp_path / "r"), Limits(peers=spy), lambda line: None)
     assert (tmp_path / "seen").read_text().split() == ["X.npy", "job.json", "log.txt"]
     assert set(json.loads((tmp_path / "job").read_text())) == {"method", "settings", "seed", "memory"}
+
+
+def test_the_last_line_is_what_was_said(tmp_path):
+    log = tmp_path / "log.txt"
+    log.write_text(
+        "2026-01-01 10:00:00,1 - /opt/lib/castle/linear.py[line:206] - INFO: [iter 5] h=1.7e-04, rho=1e8\n\n"
+    )
+    assert process._last_line(log) == "[iter 5] h=1.7e-04, rho=1e8"
+    log.write_text(" 1%| | 1/100\r 2%| | 2/100")
+    assert process._last_line(log) == "2%| | 2/100"
+    log.write_text("FileNotFoundError: /home/someone/data/x.npy is missing, 3/4 done")
+    assert process._last_line(log) == "FileNotFoundError: x.npy is missing, 3/4 done"
+    log.write_text("")
+    assert process._last_line(log) == ""
 
 
 def test_seeds_reach_the_methods(tmp_path):
