@@ -66,7 +66,12 @@ def jobs_of(tables: Iterable[Table], seeds: int | None, wanted: Callable[[Run], 
 
 def is_done(row: Row | None, timeout: float) -> bool:
     """Whether a run need not be made: it ended, or it would be stopped again. Failures are tried again."""
-    return row is not None and (row["status"] == "ok" or (row["status"] == "timeout" and row["limit"] >= timeout))
+    return row is not None and (row["status"] == "ok" or was_stopped(row, timeout))
+
+
+def was_stopped(row: Row | None, timeout: float) -> bool:
+    """Whether a run was stopped by a limit that is not shorter than this one."""
+    return row is not None and row["status"] == "timeout" and row["limit"] >= timeout
 
 
 def run_all(jobs: list[Job], store: Store, limits: Limits, say: Callable[[str], None] = print) -> bool:
@@ -75,7 +80,7 @@ def run_all(jobs: list[Job], store: Store, limits: Limits, say: Callable[[str], 
     A method that was stopped by its limit on one set is not tried on further sets of the same data.
     """
     left = [job for job in jobs if not is_done(store.get(**job.fields), limits.timeout)]
-    stopped = {job.series for job in jobs if (row := store.get(**job.fields)) and _hopeless(row, limits.timeout)}
+    stopped = {job.series for job in jobs if was_stopped(store.get(**job.fields), limits.timeout)}
     say(f"{len(jobs)} runs, {len(jobs) - len(left)} of them done before")
     clock = Clock(store, limits.jobs)
     children = Children()
@@ -108,10 +113,6 @@ def run_all(jobs: list[Job], store: Store, limits: Limits, say: Callable[[str], 
             say(f"interrupted after {made} runs: the same command goes on from here")
             return False
     return True
-
-
-def _hopeless(row: Row, timeout: float) -> bool:
-    return bool(row["status"] == "timeout" and row["limit"] >= timeout)
 
 
 def _attempt(job: Job, limits: Limits, children: Children) -> Row:
