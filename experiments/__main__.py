@@ -37,13 +37,14 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--jobs", type=int, default=2, help="runs at the same time")
     run.add_argument("--timeout", type=float, default=600.0, help="seconds that a run may take")
     run.add_argument("--memory", type=float, default=8.0, help="gigabytes that a run may take")
-    run.add_argument("--data", type=Path, default=SHARED, help="folder with gp/ and pnl_gp/, the stored sets")
     run.add_argument("--peers", type=Path, default=PEERS_PYTHON, help="Python that has the other packages (make peers)")
     run.add_argument("--toy", action="store_true", help="a rehearsal: five nodes and budgets that end at once")
     show = commands.add_parser("show", help="print a table")
     show.add_argument("name", metavar="NAME", help="a table, or all")
     report = commands.add_parser("report", help="write RESULTS.md and the figures")
     report.add_argument("--out", type=Path, default=ROOT, help="folder of RESULTS.md and docs/figures")
+    for command in (run, report):
+        command.add_argument("--data", type=Path, default=SHARED, help="folder with gp/ and pnl_gp/, the stored sets")
     for command in (run, show, report):
         command.add_argument("--results", type=Path, default=RESULTS, help="folder of the finished runs")
     return parser
@@ -59,6 +60,11 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error(str(error))
 
 
+def _folder(args: argparse.Namespace) -> Path | None:
+    """Folder of the stored sets, if it is there."""
+    return args.data if args.data.is_dir() else None
+
+
 def _list(args: argparse.Namespace) -> int:
     for table in TABLES.values():
         print(f"{table.name:16} {table.where:25} {table.title}")
@@ -72,7 +78,7 @@ def _run(args: argparse.Namespace) -> int:
         if value is not None and not value > 0:
             raise ValueError(f"--{name} must be positive, got {value}")
     tables = [table.toy() if args.toy else table for table in select(args.name)]
-    limits = Limits(args.timeout, args.memory, args.jobs, args.peers, args.data if args.data.is_dir() else None)
+    limits = Limits(args.timeout, args.memory, args.jobs, args.peers, _folder(args))
     store = Store(args.results)
     wanted = _wanted(args.methods)
     # Ended by a signal like by the keyboard: children die, finished runs stay.
@@ -98,7 +104,7 @@ def _show(args: argparse.Namespace) -> int:
 def _report(args: argparse.Namespace) -> int:
     from .report import write
 
-    for file in write(Store(args.results), args.out):
+    for file in write(Store(args.results), args.out, _folder(args)):
         print(file)
     return 0
 

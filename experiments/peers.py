@@ -156,7 +156,15 @@ def rl_bic(
     d = X.shape[1]
     if d > 63:
         raise ValueError(f"RL of gcastle holds the parents of a node in 64 bits: at most 63 nodes, got {d}")
-    patches: dict[str, Any] = {"tqdm": _told("rl-bic")}
+
+    class Actor(module.Actor):
+        """The learner keeps these two of every batch, and with them the graph of their gradients: gigabytes."""
+
+        def build_reward(self, reward_: Any) -> None:
+            super().build_reward(reward_)
+            self.log_softmax, self.graph_batch = self.log_softmax.detach(), self.graph_batch.detach()
+
+    patches: dict[str, Any] = {"tqdm": _told("rl-bic"), "Actor": Actor}
     if regression == "GPR":
         bounds, reward = module.BIC_lambdas, module.get_Reward
         patches["BIC_lambdas"] = lambda table, *graphs_and_types: bounds(table, None, None, None, "GPR", score)

@@ -80,8 +80,8 @@ def _remark(rows: list[Row]) -> str:
             remarks.append(f"stopped at {row['limit']:g} s" + (f" ({row['progress']})" if row["progress"] else ""))
         elif row["status"] == "failed":
             remarks.append(f"failed: {row['error']}")
-        elif row.get("cyclic"):
-            remarks.append("cyclic graph, not pruned")
+        elif not row.get("dag", True):
+            remarks.append("not a DAG, not pruned")
     return "; ".join(dict.fromkeys(remarks))
 
 

@@ -134,10 +134,12 @@ def test_results_are_written_from_the_rows(tmp_path, capsys):
     settings = {"data": "dense-er8", "method": "vec2dag", "settings": {"score": "bic-ev"}, "status": "ok"}
     for seed, shd in enumerate((3.0, 5.0)):
         numbers = {"shd": shd, "fdr": 0.0, "tpr": 1.0}
-        found.add({**settings, "seed": seed, "metrics": {"none": numbers, "linear": numbers}, "seconds": 1.0})
+        metrics_by_pruning = {"none": numbers, "linear": numbers}
+        found.add({**settings, "seed": seed, "metrics": metrics_by_pruning, "seconds": 1.0, "edges": []})
     assert main(["report", "--out", str(tmp_path), "--results", str(results)]) == 0
     written = (tmp_path / "RESULTS.md").read_text(encoding="utf-8")
     assert "4.0 ± 1.0 [0.2 ± 0.2]" in written
+    assert "0 of 2" in written  # an empty graph scores below the true one
     for table in TABLES.values():
         assert table.title in written
     for file in capsys.readouterr().out.split():
@@ -293,13 +295,20 @@ def test_evaluation_of_a_graph_with_a_cycle_says_so(rng):
     sample = Dataset(rng.standard_normal((50, 3)), truth)
     cycle = np.array([[0, 1, 0], [0, 0, 1], [1, 0, 0]])
     row = evaluate.evaluate(sample, "toy", {"A": cycle})
-    assert row["cyclic"]
+    assert row["dag"] is False
     assert set(row["metrics"]) == {"none"}
     assert row["metrics"]["none"]["shd"] == 1
     found = evaluate.evaluate(sample, "toy", {"A": truth, "score": np.array(2.5)})
     assert set(found["metrics"]) == {"none", "linear", "cam", "ci"}
     assert found["metrics"]["none"]["correct"] == found["metrics"]["none"]["edges"] == 3
     assert found["score"] == 2.5
+
+
+def test_the_truth_reaches_itself_and_an_empty_graph_does_not():
+    sample = simulate.preset("regular-er2-d10", 0)
+    settings = {"score": "bic-ev"}
+    assert evaluate.reaches_truth(sample, settings, np.argwhere(sample.A).tolist())
+    assert not evaluate.reaches_truth(sample, settings, [])
 
 
 def test_paths_in_the_denominator_by_hand():

@@ -25,6 +25,8 @@ __all__ = ["Refined", "exact_search", "insertion_search", "order_search"]
 
 # Up to here the last pass over all insertions gives up no direction early; see docs/algorithms.md.
 FULL_CERTIFICATE = 100
+# Up to here the certificate includes a backward elimination from all edges of the order.
+ELIMINATION = 60
 # Batches without improvement after which the search over orders ends even if no two chains have agreed.
 PATIENCE = 60
 
@@ -60,11 +62,37 @@ def certify(score: Score, orders: Orders, best: Refined, deadline: float = np.in
     while time.perf_counter() < deadline:
         best = _edge_descent(score, best)
         found, _ = orders.descend(best.order, floor=best.score, full=score.d <= FULL_CERTIFICATE)
+        if found.score <= best.score + score.resolution and _affords_elimination(score):
+            found = _eliminate(score, best.order)
         if found.score > best.score + score.resolution:
             best = found
         elif time.perf_counter() < deadline:
             return Refined(best.A, best.score, best.order, certified=True)
     return best
+
+
+def _affords_elimination(score: Score) -> bool:
+    """Whether all predecessors can be parents at once: cheap regressions, and rows enough for them."""
+    return isinstance(score.regression, Linear) and score.d <= ELIMINATION and score.n >= 2 * score.d
+
+
+def _eliminate(score: Score, order: NDArray[np.int64]) -> Refined:
+    """Backward elimination along an order, from all edges on: in dense graphs it ends higher than growing from none.
+
+    In every round each node loses its worst parent, if that improves the score. Removals from different nodes gain at
+    least as much together as one by one, under equal variances too: ``ln(1 + a + b) <= ln(1 + a) + ln(1 + b)``.
+    """
+    place = np.argsort(order)
+    A = (place[:, None] < place).astype(np.uint8)
+    nodes = np.arange(score.d)
+    while True:
+        links, table = toggle_table(score, A)
+        gain = np.where(A, score.change(table.T, float(links.sum())) + score.penalty, -np.inf)
+        worst = gain.argmax(axis=0)
+        losing = gain[worst, nodes] > score.resolution
+        if not losing.any():
+            return Refined(A, float(score(A)), order)
+        A[worst[losing], nodes[losing]] = 0
 
 
 def _edge_descent(score: Score, start: Refined) -> Refined:
