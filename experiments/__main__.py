@@ -1,6 +1,7 @@
 """The command line: ``python -m experiments list | run NAME | show NAME | report``."""
 
 import argparse
+import os
 import signal
 import sys
 from collections.abc import Callable
@@ -58,6 +59,10 @@ def main(arguments: list[str] | None = None) -> int:
         return _COMMANDS[args.command](args)
     except ValueError as error:
         parser.error(str(error))
+    except BrokenPipeError:
+        # The reader, head for instance, has seen enough. Python would complain once more when it closes the stream.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
 
 
 def _folder(args: argparse.Namespace) -> Path | None:

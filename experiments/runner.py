@@ -50,9 +50,9 @@ class Job:
 
 
 def jobs_of(tables: Iterable[Table], seeds: int | None, wanted: Callable[[Run], bool], stored: int = 5) -> list[Job]:
-    """What the tables need, each job once, first sets first within a table."""
+    """What the tables need, each job once, slow tables last, first sets first within a table."""
     jobs: dict[str, Job] = {}
-    for table in tables:
+    for table in sorted(tables, key=lambda table: table.slow):
         # One set where there is only one; as many as asked for where sets can be drawn.
         for seed in range(table.seeds if seeds is None or table.seeds == 1 else seeds):
             for cell in table.cells:

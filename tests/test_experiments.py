@@ -353,9 +353,10 @@ def test_reasons_are_given_for_cells_that_exist():
 
 
 def test_slow_tables_come_last():
-    slow = [table.slow for table in tables.select("all")]
+    jobs = runner.jobs_of(tables.select("all"), 1, lambda run: run.method in ("vec2dag", "policy-gradient"))
+    slow = [job.run.method == "policy-gradient" and job.data == "dense-er8" for job in jobs]
     assert slow == sorted(slow)
-    assert len(slow) == len(TABLES)
+    assert any(slow)
 
 
 def test_time_left_is_that_of_runs_like_those_ahead(tmp_path):
