@@ -32,7 +32,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("list", help="names of the tables, and of the methods")
     run = commands.add_parser("run", help="make the runs of a table that are missing")
-    run.add_argument("name", metavar="NAME", help="a table, or all")
+    run.add_argument("names", metavar="NAME", nargs="+", help="tables, or all")
     run.add_argument("--methods", nargs="+", help="only these; vec2dag stands for every run of this library")
     run.add_argument("--seeds", type=int, help="sets of every kind (default: as in the paper)")
     run.add_argument("--jobs", type=int, default=2, help="runs at the same time")
@@ -41,7 +41,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--peers", type=Path, default=PEERS_PYTHON, help="Python that has the other packages (make peers)")
     run.add_argument("--toy", action="store_true", help="a rehearsal: five nodes and budgets that end at once")
     show = commands.add_parser("show", help="print a table")
-    show.add_argument("name", metavar="NAME", help="a table, or all")
+    show.add_argument("names", metavar="NAME", nargs="+", help="tables, or all")
     report = commands.add_parser("report", help="write RESULTS.md and the figures")
     report.add_argument("--out", type=Path, default=ROOT, help="folder of RESULTS.md and docs/figures")
     for command in (run, report):
@@ -82,7 +82,7 @@ def _run(args: argparse.Namespace) -> int:
         value = getattr(args, name)
         if value is not None and not value > 0:
             raise ValueError(f"--{name} must be positive, got {value}")
-    tables = [table.toy() if args.toy else table for table in select(args.name)]
+    tables = [table.toy() if args.toy else table for table in select(args.names)]
     limits = Limits(args.timeout, args.memory, args.jobs, args.peers, _folder(args))
     store = Store(args.results)
     wanted = _wanted(args.methods)
@@ -102,7 +102,7 @@ def _show(args: argparse.Namespace) -> int:
     from .report import text
 
     store = Store(args.results)
-    print("\n\n".join(text(table, store) for table in select(args.name)))
+    print("\n\n".join(text(table, store) for table in select(args.names)))
     return 0
 
 

@@ -353,7 +353,7 @@ def test_reasons_are_given_for_cells_that_exist():
 
 
 def test_slow_tables_come_last():
-    jobs = runner.jobs_of(tables.select("all"), 1, lambda run: run.method in ("vec2dag", "policy-gradient"))
+    jobs = runner.jobs_of(tables.select(["all"]), 1, lambda run: run.method in ("vec2dag", "policy-gradient"))
     slow = [job.run.method == "policy-gradient" and job.data == "dense-er8" for job in jobs]
     assert slow == sorted(slow)
     assert any(slow)
