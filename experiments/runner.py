@@ -151,7 +151,7 @@ def measure_data(table: Table, store: Store, limits: Limits) -> None:
 
 
 class Clock:
-    """Estimates the time left from runs like those ahead: of the same method and data, of the method, of any."""
+    """Estimates the time left from runs like those ahead: with the same settings and data, settings, method, or any."""
 
     def __init__(self, store: Store, workers: int) -> None:
         self.workers = workers
@@ -163,18 +163,23 @@ class Clock:
         """Take note of a run."""
         seconds = row.get("seconds", row.get("limit"))
         if seconds is not None:
-            for name in ((row["method"], row["data"]), (row["method"],), ()):
+            for name in _likeness(row):
                 self.seen[name].append(seconds)
 
     def estimate(self, jobs: Iterable[Job]) -> float:
         """Seconds until all jobs are done."""
         total = 0.0
         for job in jobs:
-            names = ((job.run.method, job.data), (job.run.method,), ())
-            known = next((self.seen[name] for name in names if self.seen.get(name)), [1.0])
+            known = next((self.seen[name] for name in _likeness(job.fields) if self.seen.get(name)), [1.0])
             # Start of the process and evaluation are not in the method's seconds.
             total += median(known) + 2.0
         return total / self.workers
+
+
+def _likeness(fields: Row) -> list[tuple[str, ...]]:
+    """What a run has in common with others, most first."""
+    settings = json.dumps(fields["settings"], sort_keys=True)
+    return [(fields["method"], settings, fields["data"]), (fields["method"], settings), (fields["method"],), ()]
 
 
 def duration(seconds: float) -> str:
