@@ -4,27 +4,37 @@ import argparse
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from .methods import METHODS
 from .process import PEERS_PYTHON, ROOT
-from .runner import Limits, jobs_of, measure_data, run_all, warm_up
+from .runner import Limits, jobs_of, run_all, warm_up
 from .store import RESULTS, Store
-from .tables import TABLES, Run, select
+from .tables import TABLES, Run, Table, UsageError, select
 
 SHARED = ROOT.parent / "shared" / "data"
 
 
-def _wanted(names: list[str] | None) -> Callable[[Run], bool]:
+def _wanted(names: list[str] | None, tables: list[Table]) -> Callable[[Run], bool]:
     """Runs by method, by the name in the table, or ``vec2dag`` for everything that is this library."""
     if not names:
         return lambda run: True
-    known = set(METHODS) | {run.name for table in TABLES.values() for run in table.runs}
+
+    def wanted(run: Run) -> bool:
+        own = "vec2dag" in names and METHODS[run.method].own
+        return own or run.method in names or run.name in names
+
+    runs = [run for table in tables for run in table.runs]
+    there = dict.fromkeys(name for run in runs for name in (run.method, run.name))
     for name in names:
-        if name not in known:
-            raise ValueError(f"--methods must be among {', '.join(METHODS)}; got {name!r}")
-    return lambda run: run.method in names or run.name in names or ("vec2dag" in names and METHODS[run.method].own)
+        if name not in METHODS and name not in there:
+            raise UsageError(f"--methods must be among {', '.join({**there, **METHODS})}; got {name!r}")
+    if not any(map(wanted, runs)):
+        raise UsageError(f"--methods: these tables have {', '.join(there)}; got {', '.join(names)}")
+    return wanted
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -39,15 +49,16 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--timeout", type=float, default=600.0, help="seconds that a run may take")
     run.add_argument("--memory", type=float, default=8.0, help="gigabytes that a run may take")
     run.add_argument("--peers", type=Path, default=PEERS_PYTHON, help="Python that has the other packages (make peers)")
+    run.add_argument("--again", action="store_true", help="also make runs that are done; the new ones count")
     run.add_argument("--toy", action="store_true", help="a rehearsal: five nodes and budgets that end at once")
     show = commands.add_parser("show", help="print a table")
     show.add_argument("names", metavar="NAME", nargs="+", help="tables, or all")
     report = commands.add_parser("report", help="write RESULTS.md and the figures")
     report.add_argument("--out", type=Path, default=ROOT, help="folder of RESULTS.md and docs/figures")
     for command in (run, report):
-        command.add_argument("--data", type=Path, default=SHARED, help="folder with gp/ and pnl_gp/, the stored sets")
+        command.add_argument("--data", type=Path, help="folder with gp/ and pnl_gp/, the stored sets")
     for command in (run, show, report):
-        command.add_argument("--results", type=Path, default=RESULTS, help="folder of the finished runs")
+        command.add_argument("--results", type=Path, help="folder of the finished runs (default: experiments/results)")
     return parser
 
 
@@ -57,17 +68,28 @@ def main(arguments: list[str] | None = None) -> int:
     args = parser.parse_args(arguments)
     try:
         return _COMMANDS[args.command](args)
-    except ValueError as error:
+    except (UsageError, ImportError) as error:
         parser.error(str(error))
     except BrokenPipeError:
         # The reader, head for instance, has seen enough. Python would complain once more when it closes the stream.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return 0 if args.command in ("list", "show") else 1
 
 
 def _folder(args: argparse.Namespace) -> Path | None:
-    """Folder of the stored sets, if it is there."""
-    return args.data if args.data.is_dir() else None
+    """Folder of the stored sets; the one beside the checkout if there is one and no other is given."""
+    if args.data is not None and not args.data.is_dir():
+        raise UsageError(f"--data: there is no folder {args.data}")
+    return args.data or (SHARED if SHARED.is_dir() else None)
+
+
+def _finished(args: argparse.Namespace) -> Store:
+    """The finished runs, of which there must be some."""
+    folder = args.results or RESULTS
+    store = Store(folder)
+    if not store.rows:
+        raise UsageError(f"--results: there are no finished runs in {folder}")
+    return store
 
 
 def _list(args: argparse.Namespace) -> int:
@@ -81,27 +103,36 @@ def _run(args: argparse.Namespace) -> int:
     for name in ("jobs", "seeds", "timeout", "memory"):
         value = getattr(args, name)
         if value is not None and not value > 0:
-            raise ValueError(f"--{name} must be positive, got {value}")
+            raise UsageError(f"--{name} must be positive, got {value}")
     tables = [table.toy() if args.toy else table for table in select(args.names)]
     limits = Limits(args.timeout, args.memory, args.jobs, args.peers, _folder(args))
-    store = Store(args.results)
-    wanted = _wanted(args.methods)
-    # Ended by a signal like by the keyboard: children die, finished runs stay.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    if not args.toy:
-        print("compiling, if this is the first run")
-        warm_up(limits)
-    for table in tables:
-        if not table.runs:
-            measure_data(table, store, limits)
-    done = run_all(jobs_of(tables, args.seeds, wanted), store, limits, lambda line: print(line, flush=True))
+    jobs = jobs_of(tables, args.seeds, _wanted(args.methods, tables))
+    with _signals_like_the_keyboard(), TemporaryDirectory() as scratch:
+        # A rehearsal leaves nothing among the results.
+        store = Store(args.results or (Path(scratch) if args.toy else RESULTS))
+        if not args.toy:
+            print("compiling, if this is the first run", flush=True)
+            warm_up(limits)
+        done = run_all(jobs, store, limits, lambda line: print(line, flush=True), args.again)
     return 0 if done else 130
+
+
+@contextmanager
+def _signals_like_the_keyboard() -> Iterator[None]:
+    """Children die and finished runs stay, whether a key or the end of a session stops the command."""
+    signals = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = [signal.signal(number, signal.default_int_handler) for number in signals]
+    try:
+        yield
+    finally:
+        for number, handler in zip(signals, before, strict=True):
+            signal.signal(number, handler)
 
 
 def _show(args: argparse.Namespace) -> int:
     from .report import text
 
-    store = Store(args.results)
+    store = _finished(args)
     print("\n\n".join(text(table, store) for table in select(args.names)))
     return 0
 
@@ -109,7 +140,7 @@ def _show(args: argparse.Namespace) -> int:
 def _report(args: argparse.Namespace) -> int:
     from .report import write
 
-    for file in write(Store(args.results), args.out, _folder(args)):
+    for file in write(_finished(args), args.out, _folder(args)):
         print(file)
     return 0
 

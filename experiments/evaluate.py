@@ -1,5 +1,7 @@
 """From what a method returned to numbers: pruning and comparison with the truth, outside the method's process."""
 
+import contextlib
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,12 @@ from vec2dag.simulate import Dataset
 from .data import prunings
 
 Graph = NDArray[np.uint8]
-PRUNE = {"linear": prune.prune_linear, "cam": prune.prune_cam, "ci": prune.prune_ci}
+# With one thread: runs are being timed meanwhile.
+PRUNE = {
+    "linear": prune.prune_linear,
+    "cam": partial(prune.prune_cam, n_jobs=1),
+    "ci": partial(prune.prune_ci, n_jobs=1),
+}
 
 
 def consistent_extension(C: Graph) -> Graph | None:
@@ -57,10 +64,13 @@ def compare(truth: Graph, A: Graph) -> dict[str, float]:
         "edges": int(np.count_nonzero(A)),
         "correct": int(np.count_nonzero(np.asarray(A) & truth)),
     }
+    # Undefined where a graph has a directed cycle.
+    with contextlib.suppress(ValueError):
+        directed["cpdag_shd"] = metrics.cpdag_shd(truth, A)
     return {name: round(float(value), 6) for name, value in (directed | skeleton).items()}
 
 
-def evaluate(data: Dataset, name: str, found: dict[str, Any]) -> dict[str, Any]:
+def evaluate(data: Dataset, name: str, found: dict[str, Any], undirected: bool = False) -> dict[str, Any]:
     """Fields of a row: edges, metrics by pruning, and the curve if there is one.
 
     Parameters
@@ -70,12 +80,14 @@ def evaluate(data: Dataset, name: str, found: dict[str, Any]) -> dict[str, Any]:
         Of the data, for the prunings that apply.
     found : dict
         What the method returned, ``"A"`` among it unless only a number was measured.
+    undirected : bool, default False
+        Whether 1 in both directions is an undirected edge, of which a DAG of the class chooses one, and no cycle.
     """
     row: dict[str, Any] = {k: np.asarray(found[k]).item() for k in ("score", "steps") if k in found}
     if "A" not in found:
         return row | {"metrics": {"none": {k: float(v) for k, v in found.items() if np.ndim(v) == 0}}}
     A = (np.asarray(found["A"]) != 0).astype(np.uint8)
-    dag = A if is_dag(A) else consistent_extension(A)
+    dag = A if is_dag(A) else consistent_extension(A) if undirected else None
     row["edges"] = np.argwhere(A).tolist()
     row["metrics"] = {"none": compare(data.A, A if dag is None else dag)}
     if dag is None:

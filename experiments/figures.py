@@ -83,6 +83,12 @@ def _by_size(
     ax.set(title=title, **axis)
 
 
+def _shd_axis(ax: Any) -> None:
+    """Linear up to 1 and logarithmic beyond: zero has a place."""
+    ax.set_yscale("symlog", linthresh=1)
+    ax.set_ylim(bottom=0)
+
+
 def _legend(figure: Any) -> None:
     entries: dict[str, Any] = {}
     for ax in figure.axes:
@@ -120,7 +126,7 @@ def _small(store: Store, figure: Any) -> None:
         cells = [cell for cell in TABLES["small"].cells if f"er{k}" in cell]
         for ax, metric in zip(row, ("shd", "fdr", "tpr"), strict=True):
             _by_size(store, ax, "small", cells, metric, "d", f"ER-{k}: {metric.upper()}", xlabel="nodes")
-        row[0].set_yscale("symlog", linthresh=1)
+        _shd_axis(row[0])
     _legend(figure)
 
 
@@ -129,12 +135,12 @@ def _samples(graph: str) -> Draw:
         table = TABLES[f"samples-{graph}"]
         for ax, d in zip(figure.subplots(1, 3), (20, 30, 50), strict=True):
             cells = [cell for cell in table.cells if f"-d{d}-" in cell]
-            title = f"{graph.upper()[:2]}-8, {d} nodes"
+            title = f"{graph.upper()[:2]}-8, {d} nodes: SHD"
             _by_size(store, ax, table.name, cells, "shd", "n", title, xlabel="rows", xscale="log")
             paper = [published()[table.name, cell, "alias", "linear"]["shd"] for cell in cells]
             sizes = [_number_in(cell, "n") for cell in cells]
             _band(ax, sizes, [(p.mean, p.se) for p in paper], "ALIAS, paper", color="tab:red", linestyle="--")
-            ax.set_yscale("symlog", linthresh=1)
+            _shd_axis(ax)
         _legend(figure)
 
     return draw
@@ -145,7 +151,7 @@ def _runtime(store: Store, figure: Any) -> None:
     cells = list(TABLES["runtime"].cells)
     _by_size(store, axes[0], "runtime", cells, "seconds", "d", "seconds", xlabel="nodes", xscale="log", yscale="log")
     _by_size(store, axes[1], "runtime", cells, "shd", "d", "SHD", xlabel="nodes", xscale="log")
-    axes[1].set_yscale("symlog", linthresh=1)
+    _shd_axis(axes[1])
     _legend(figure)
 
 
@@ -155,7 +161,7 @@ def _weights(store: Store, figure: Any) -> None:
         cells = [cell for cell in TABLES["weights"].cells if cell.startswith(f"{weights}-er{k}")]
         title = f"ER-{k}, weights of {'2 to 5' if weights == 'linear' else '0.5 to 2'}: SHD"
         _by_size(store, ax, "weights", cells, "shd", "d", title, xlabel="nodes")
-        ax.set_yscale("symlog", linthresh=1)
+        _shd_axis(ax)
     _legend(figure)
 
 

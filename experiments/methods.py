@@ -25,6 +25,8 @@ class Method:
         Whether it needs the environment of ``make peers``.
     own : bool
         Whether it is this library, and not a method that it is compared with.
+    undirected : bool
+        Whether 1 in both directions means an undirected edge: answers that are equivalence classes or skeletons.
     toy : dict
         Settings with which it ends at once, for a rehearsal.
     """
@@ -33,6 +35,7 @@ class Method:
     imports: tuple[str, ...] = ("vec2dag",)
     peer: bool = False
     own: bool = False
+    undirected: bool = False
     toy: dict[str, Any] = field(default_factory=dict)
 
     def function(self) -> Function:
@@ -42,19 +45,24 @@ class Method:
         return found
 
 
+UNDIRECTED = ("pc", "ges", "grasp", "boss", "marvel", "rsl")
 METHODS: dict[str, Method] = {
     "vec2dag": Method("ours:alias", own=True, toy={"n_steps": 3}),
     "policy-gradient": Method("ours:policy", own=True, toy={"n_steps": 5}),
     "sb3": Method("ours:stable_baselines", ("vec2dag.sb3",), own=True, toy={"n_steps": 2}),
     "sampling": Method("ours:sampling", own=True, toy={"seconds": 0.01}),
+    # Of the data themselves, the truth included: measured by the runner and in no process of its own.
+    "data": Method("evaluate:data_measures", own=True),
     "sortnregress": Method("ours:sortnregress"),
     "equal-variance": Method("ours:equal_variance"),
     "nocurl": Method("baselines.nocurl:nocurl", toy={"iterations": 20}),
     "cosmo": Method("baselines.cosmo:cosmo", toy={"epochs": 2}),
     "rcl-og": Method("baselines.rcl_og:rcl_og", toy={"steps": 40, "samples": 5}),
+    "rcl-og-gp": Method("ours:rcl_og_gp", toy={"steps": 40, "samples": 5}),
     "rcl-og-sampling": Method("ours:rcl_og_sampling", toy={"seconds": 0.01}),
     "adam": Method("baselines.vec2dag_adam:vec2dag_adam", toy={"max_steps": 20}),
     **{
-        name: Method(f"peers:{peer.function.__name__}", peer.imports, peer=True) for name, peer in peers.METHODS.items()
+        name: Method(f"peers:{peer.function.__name__}", peer.imports, peer=True, undirected=name in UNDIRECTED)
+        for name, peer in peers.METHODS.items()
     },
 }

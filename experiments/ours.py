@@ -28,15 +28,15 @@ def _seed(rng: np.random.Generator) -> int:
 def alias(X: Array, rng: np.random.Generator, *, gp: dict[str, Any] | None = None, **settings: Any) -> dict[str, Any]:
     """The estimator, not pruned: that is done to all methods alike; ``gp`` has settings of the Gaussian process."""
     regression = {"regression": GaussianProcess(**gp)} if gp is not None else {}
-    model = ALIAS(**(regression | settings), prune=None, random_state=_seed(rng)).fit(X)
+    model = ALIAS(**(regression | settings), prune=None, n_jobs=1, random_state=_seed(rng)).fit(X)
     return {"A": model.adjacency_matrix_, "score": model.score_, "steps": model.n_iter_}
 
 
-def _score(X: Array, score: str, lambda0: float | None) -> Score:
+def _score(X: Array, lambda0: float | None = None) -> Score:
     # The price of an edge in the reward itself: divided by n d once more, as in the formula, the paper's prices from
     # 1e-6 to 1 would all be below that of BIC and act on nothing.
     n, d = X.shape
-    return Score(X, "linear", score if lambda0 is None else least_squares(lambda0 * n * d))
+    return Score(X, "linear", "bic-ev" if lambda0 is None else least_squares(lambda0 * n * d), n_jobs=1)
 
 
 def policy(
@@ -47,13 +47,15 @@ def policy(
     n_steps: int,
     learning_rate: float | None = None,
     entropy: float = 0.0,
-    score: str = "bic-ev",
     lambda0: float | None = None,
 ) -> dict[str, Any]:
-    """The paper's algorithms as they are: cold start, whole-graph reward, 64 graphs a step, the decoded mean."""
+    """The paper's algorithms as they are: cold start, whole-graph reward, 64 graphs a step, the decoded mean.
+
+    The score is BIC with equal variances, or least squares with the price ``lambda0`` of an edge.
+    """
     curve = Curve(n_steps)
     found = policy_gradient(
-        _score(X, score, lambda0),
+        _score(X, lambda0),
         rng=rng,
         algorithm=algorithm,
         n_steps=n_steps,
@@ -66,14 +68,12 @@ def policy(
     return curve.result(found)
 
 
-def stable_baselines(
-    X: Array, rng: np.random.Generator, *, algorithm: str, n_steps: int, score: str = "bic-ev"
-) -> dict[str, Any]:
+def stable_baselines(X: Array, rng: np.random.Generator, *, algorithm: str, n_steps: int) -> dict[str, Any]:
     """The paper's own set-up in Stable-Baselines3: a network for the mean, its default learning rate."""
     from vec2dag import sb3
 
     curve = Curve(n_steps)
-    found = sb3.train(_score(X, score, None), rng=rng, algorithm=algorithm, n_steps=n_steps, callback=curve)
+    found = sb3.train(_score(X), rng=rng, algorithm=algorithm, n_steps=n_steps, callback=curve)
     return curve.result(found)
 
 
@@ -114,8 +114,14 @@ def equal_variance(X: Array, rng: np.random.Generator) -> Graph:
     """All edges along the greedy order of Chen, Drton and Wang (2019): pruning decides which stay."""
     d = X.shape[1]
     place = np.empty(d, dtype=int)
-    place[equal_variance_order(Score(X, "linear", "bic-ev"))] = np.arange(d)
+    place[equal_variance_order(Score(X, "linear", "bic-ev", n_jobs=1))] = np.arange(d)
     return (place[:, None] < place).astype(np.uint8)
+
+
+def rcl_og_gp(X: Array, rng: np.random.Generator, **settings: Any) -> Graph:
+    """RCL-OG with the regressions of the nonlinear tables: complete orders, to be pruned like all others."""
+    score = Score(X, "gp", "bic-nv", n_jobs=1)
+    return rcl_og.rcl_og(X, rng, score=score, prune=lambda X, A: np.asarray(A, dtype=np.uint8), **settings)
 
 
 def _milliseconds(draw: Any, count: int, seconds: float) -> dict[str, float]:

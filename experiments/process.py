@@ -20,6 +20,8 @@ from .methods import METHODS
 
 ROOT = Path(__file__).resolve().parents[1]
 PEERS_PYTHON = ROOT / ".venv-peers" / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+NOT_INSTALLED = "not installed: make peers"
+TAIL = 2**16  # bytes of a log that are looked at
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class Outcome:
     found : dict
         What the method returned.
     facts : dict
-        Seconds, peak memory and versions.
+        Seconds, peak memory, versions, machine.
     said : str
         The last line of its output, unless it ended well.
     """
@@ -50,11 +52,14 @@ class Children:
     def __init__(self) -> None:
         self.running: set[subprocess.Popen[bytes]] = set()
         self.lock = threading.Lock()
+        self.closed = False
 
     def add(self, child: "subprocess.Popen[bytes]") -> None:
-        """Take note of a process."""
+        """Take note of a process; one that comes too late ends at once."""
         with self.lock:
             self.running.add(child)
+            if self.closed:
+                _kill(child)
 
     def discard(self, child: "subprocess.Popen[bytes]") -> None:
         """Forget a process."""
@@ -62,8 +67,9 @@ class Children:
             self.running.discard(child)
 
     def kill(self) -> None:
-        """End them all."""
+        """End them all, and those to come."""
         with self.lock:
+            self.closed = True
             for child in self.running:
                 _kill(child)
 
@@ -85,11 +91,10 @@ def execute(
     *,
     timeout: float,
     memory: float = 8.0,
-    threads: int = 1,
     peers: Path = PEERS_PYTHON,
     children: Children | None = None,
 ) -> Outcome:
-    """Run a method on a table; problems are told and not raised.
+    """Run a method on a table with one thread; its problems are told and not raised.
 
     Parameters
     ----------
@@ -103,8 +108,6 @@ def execute(
         Seconds, the start of the process included.
     memory : float
         Gigabytes.
-    threads : int
-        For linear algebra.
     peers : Path
         Python that has the other packages.
     children : Children, optional
@@ -113,11 +116,11 @@ def execute(
     peer = METHODS[method].peer
     python = peers if peer else Path(sys.executable)
     if not python.exists():
-        return Outcome("failed", said="not installed: make peers")
+        return Outcome("failed", said=NOT_INSTALLED)
     with tempfile.TemporaryDirectory(prefix="vec2dag-run-") as name:
         folder = Path(name)
         np.save(folder / "X.npy", X)
-        job = {"method": method, "settings": settings, "seed": seed, "memory": memory}
+        job = {"method": method, "settings": settings, "seed": seed, "memory": memory, "timeout": timeout}
         (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
         with (folder / "log.txt").open("wb") as log:
             child = subprocess.Popen(
@@ -125,31 +128,35 @@ def execute(
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 cwd=folder,
-                env=_environment(peer, threads),
+                env=_environment(peer),
                 start_new_session=os.name != "nt",
             )
         children = children or Children()
         children.add(child)
         try:
             code = child.wait(timeout)
-        except subprocess.TimeoutExpired:
+        except BaseException as error:
             _kill(child)
             child.wait()
-            return Outcome("timeout", said=_last_line(folder / "log.txt"))
+            if isinstance(error, subprocess.TimeoutExpired):
+                return Outcome("timeout", said=_last_line(folder / "log.txt"))
+            raise
         finally:
             children.discard(child)
         if code != 0 or not (folder / "out.json").exists():
-            return Outcome("failed", said=_last_line(folder / "log.txt") or f"ended with code {code}")
+            return Outcome("failed", said=_reason(code, _last_line(folder / "log.txt")))
         with np.load(folder / "out.npz") as file:
             found = dict(file)
         return Outcome("ok", found, json.loads((folder / "out.json").read_text(encoding="utf-8")))
 
 
-def _environment(peer: bool, threads: int) -> dict[str, str]:
-    """Environments of the peers see nothing of this one but the adapters."""
+def _environment(peer: bool) -> dict[str, str]:
+    """One thread; environments of the peers see nothing of this one but the adapters."""
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
     paths = [str(ROOT)] if peer else [str(ROOT), *filter(None, sys.path)]
-    return {**os.environ, **dict.fromkeys(names, str(threads)), "PYTHONPATH": os.pathsep.join(paths)}
+    # Warnings would hide the last line of progress.
+    fixed = {"PYTHONPATH": os.pathsep.join(paths), "PYTHONWARNINGS": "ignore", **dict.fromkeys(names, "1")}
+    return os.environ | fixed
 
 
 def _last_line(log: Path) -> str:
@@ -157,7 +164,16 @@ def _last_line(log: Path) -> str:
 
     A progress bar rewrites its line; folders are cut from paths.
     """
-    text = log.read_text(encoding="utf-8", errors="replace").replace("\r", "\n")
+    with log.open("rb") as stream:
+        stream.seek(max(0, log.stat().st_size - TAIL))
+        text = stream.read().decode(errors="replace").replace("\r", "\n")
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     message = re.sub(r"^.* - [A-Z]+: ", "", lines[-1]) if lines else ""
     return re.sub(r"(?<!\w)/(?:[^/\s]+/)+", "", message)[-300:]
+
+
+def _reason(code: int, said: str) -> str:
+    """Why a process failed: its last words are the reason only if it ended by itself."""
+    if code >= 0:
+        return said or f"ended with code {code}"
+    return f"ended by {signal.Signals(-code).name}" + (f" after: {said}" if said else "")

@@ -1,8 +1,6 @@
 """Tables as text, and RESULTS.md."""
 
 import math
-import os
-import platform
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +18,7 @@ HEADINGS = {
     "edges": "edges",
     "correct": "correct",
     "ms": "ms",
+    "cpdag_shd": "CPDAG SHD",
     "skeleton_shd": "skeleton SHD",
     "skeleton_precision": "precision",
     "skeleton_recall": "recall",
@@ -27,7 +26,7 @@ HEADINGS = {
     "varsortability": "varsortability",
     "paths_in_denominator": "paths in the denominator",
 }
-DIGITS = {"shd": 1, "skeleton_shd": 1, "edges": 0, "correct": 0, "ms": 3}
+DIGITS = {"shd": 1, "cpdag_shd": 1, "skeleton_shd": 1, "edges": 0, "correct": 0, "ms": 3}
 PRUNED = {
     "none": "no pruning",
     "linear": "coefficients below 0.3 pruned",
@@ -86,14 +85,17 @@ def text(table: Table, store: Store) -> str:
 
 
 def verdicts(store: Store) -> Iterator[tuple[Table, Line, str, bool]]:
-    """The library's mean SHD against the paper's, wherever both are known."""
+    """The library's mean SHD against the paper's, wherever all sets were run; a comparison made twice counts once."""
+    seen = set()
     for table in TABLES.values():
         metric = next((m for m in table.metrics if m in ("shd", "skeleton_shd")), None)
         if metric is None:
             continue
         for line in lines(table, store):
-            met = is_met(line, metric) if line.name == "vec2dag" else None
-            if met is not None:
+            met = is_met(line, metric) if line.name == "vec2dag" and line.sets >= table.seeds else None
+            same = (line.cell, line.pruning, metric, line.paper.get(metric))
+            if met is not None and same not in seen:
+                seen.add(same)
                 yield table, line, metric, met
 
 
@@ -141,33 +143,25 @@ INTRODUCTION = """# Results
 Every table and figure of "Reinforcement Learning for Causal Discovery without Acyclicity Constraints" (TMLR 2025), made
 again: `python -m experiments run all`, then `python -m experiments report`, which writes this file from the rows in
 `experiments/results`. Numbers are means ± standard errors over sets; those in brackets are the paper's. Seconds are the
-median of a run and MB the largest, on {machine}, two runs at a time with one thread each, imports not counted. The
-paper used servers with graphics cards.
+median of a run and MB the largest, with one thread a run and imports not counted, on {machines}; up to {jobs} runs at a
+time, and at times other work beside them. The paper used servers with graphics cards.
 
 The simulated sets are drawn anew with the paper's recipes (`vec2dag.simulate.preset`), so they are not the paper's own;
 the Gaussian-process and post-nonlinear sets are the ones it used. Every method sees the table and nothing else; graphs
 are pruned alike for all and compared with the truth outside the method's process. Settings are the paper's where it
 states them. `docs/comparison.md` says what each method is and which implementation was run.
 
-A method that was stopped by its limit of time on the first set was not tried on the others; the remark shows how far it
+A method that was stopped by its limit of time on one set was not tried on those after it; the remark shows how far it
 came. `quoted` rows are in the paper and were not run here."""
-
-
-def _machine() -> str:
-    name = ""
-    try:
-        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
-        name = next((line.split(":", 1)[1].strip() for line in text.splitlines() if line.startswith("model name")), "")
-    except OSError:
-        pass
-    return f"{os.cpu_count()} cores ({name or platform.processor() or platform.machine()})"
 
 
 def write(store: Store, folder: Path, data: Path | None = None) -> list[Path]:
     """Write RESULTS.md and the figures into a folder; the files. ``data`` has the stored sets."""
     drawn = figures.draw_all(store, folder / "docs" / "figures")
+    machines = {row["machine"] for row in store.rows.values() if "machine" in row}
+    jobs = max((row["jobs"] for row in store.rows.values() if "jobs" in row), default=1)
     parts = [
-        INTRODUCTION.format(machine=_machine()),
+        INTRODUCTION.format(machines=", ".join(sorted(machines)) or "no machine yet", jobs=jobs),
         "## Against the paper",
         _against_the_paper(store, data),
         "## Tables",

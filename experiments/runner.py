@@ -1,7 +1,6 @@
 """Runs, each in a process of its own: limits of time and memory, results kept as they come, nothing done twice."""
 
 import json
-import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -11,9 +10,12 @@ from statistics import median
 
 from . import data
 from .evaluate import data_measures, evaluate
+from .methods import METHODS
 from .process import PEERS_PYTHON, Children, execute
-from .store import Row, Store
+from .store import Row, Store, problem
 from .tables import Run, Table
+
+USUAL = Table.seeds
 
 
 @dataclass(frozen=True)
@@ -53,8 +55,8 @@ def jobs_of(tables: Iterable[Table], seeds: int | None, wanted: Callable[[Run], 
     """What the tables need, each job once, slow tables last, first sets first within a table."""
     jobs: dict[str, Job] = {}
     for table in sorted(tables, key=lambda table: table.slow):
-        # One set where there is only one; as many as asked for where sets can be drawn.
-        for seed in range(table.seeds if seeds is None or table.seeds == 1 else seeds):
+        # Tables with another number of sets than the usual five have their reason.
+        for seed in range(table.seeds if seeds is None or table.seeds != USUAL else seeds):
             for cell in table.cells:
                 if cell in data.STORED and seed >= stored:
                     continue
@@ -74,13 +76,24 @@ def was_stopped(row: Row | None, timeout: float) -> bool:
     return row is not None and row["status"] == "timeout" and row["limit"] >= timeout
 
 
-def run_all(jobs: list[Job], store: Store, limits: Limits, say: Callable[[str], None] = print) -> bool:
-    """Make the runs that the store lacks; False if interrupted.
+def is_worse(row: Row, before: Row | None) -> bool:
+    """Whether a row tells no more than the one before: a failure after a result, or the same failure again."""
+    return (
+        before is not None
+        and row["status"] == "failed"
+        and (before["status"] != "failed" or before["error"] == row["error"])
+    )
+
+
+def run_all(
+    jobs: list[Job], store: Store, limits: Limits, say: Callable[[str], None] = print, again: bool = False
+) -> bool:
+    """Make the runs that the store lacks, or all with ``again``; False if interrupted.
 
     A method that was stopped by its limit on one set is not tried on further sets of the same data.
     """
-    left = [job for job in jobs if not is_done(store.get(**job.fields), limits.timeout)]
-    stopped = {job.series for job in jobs if was_stopped(store.get(**job.fields), limits.timeout)}
+    left = [job for job in jobs if again or not is_done(store.get(**job.fields), limits.timeout)]
+    stopped = {job.series for job in jobs if not again and was_stopped(store.get(**job.fields), limits.timeout)}
     say(f"{len(jobs)} runs, {len(jobs) - len(left)} of them done before")
     clock = Clock(store, limits.jobs)
     children = Children()
@@ -100,16 +113,18 @@ def run_all(jobs: list[Job], store: Store, limits: Limits, say: Callable[[str], 
                 ended, _ = wait(pending, return_when=FIRST_COMPLETED)
                 for future in ended:
                     job, row = pending.pop(future), future.result()
-                    store.add(row)
+                    if not is_worse(row, store.get(**job.fields)):
+                        store.add(row)
                     clock.learn(row)
                     if row["status"] == "timeout":
                         stopped.add(job.series)
                     made += 1
                     ahead = [j for j in (*queue, *pending.values()) if j.series not in stopped]
                     say(f"[{made}/{total}] {job}: {summary(row)}; {duration(clock.estimate(ahead))} left")
-        except KeyboardInterrupt:
-            queue.clear()
+        except BaseException as error:
             children.kill()
+            if not isinstance(error, KeyboardInterrupt):
+                raise
             say(f"interrupted after {made} runs: the same command goes on from here")
             return False
     return True
@@ -120,6 +135,8 @@ def _attempt(job: Job, limits: Limits, children: Children) -> Row:
     row: Row = {**job.fields, "status": "failed"}
     try:
         dataset = data.load(job.data, job.seed, limits.folder)
+        if job.run.method == "data":
+            return row | {"status": "ok", "metrics": {"none": data_measures(dataset)}, "seconds": 0.0}
         outcome = execute(
             job.run.method,
             job.run.settings,
@@ -127,7 +144,6 @@ def _attempt(job: Job, limits: Limits, children: Children) -> Row:
             dataset.X,
             timeout=limits.timeout,
             memory=limits.memory,
-            threads=max(1, (os.cpu_count() or 1) // limits.jobs),
             peers=limits.peers,
             children=children,
         )
@@ -135,19 +151,10 @@ def _attempt(job: Job, limits: Limits, children: Children) -> Row:
             return row | {"status": "timeout", "limit": limits.timeout, "progress": outcome.said}
         if outcome.status == "failed":
             return row | {"error": outcome.said}
-        return row | {"status": "ok", **evaluate(dataset, job.data, outcome.found), **outcome.facts}
+        found = evaluate(dataset, job.data, outcome.found, METHODS[job.run.method].undirected)
+        return row | {"status": "ok", **found, **outcome.facts, "jobs": limits.jobs}
     except Exception as error:
         return row | {"error": f"{type(error).__name__}: {error}"[:500]}
-
-
-def measure_data(table: Table, store: Store, limits: Limits) -> None:
-    """Numbers that belong to the data and no method."""
-    for cell in table.cells:
-        for seed in range(table.seeds):
-            job = Job(cell, seed, Run("data", "data"))
-            if not is_done(store.get(**job.fields), limits.timeout):
-                numbers = data_measures(data.load(cell, seed, limits.folder))
-                store.add({**job.fields, "status": "ok", "metrics": {"none": numbers}})
 
 
 class Clock:
@@ -170,6 +177,8 @@ class Clock:
         """Seconds until all jobs are done."""
         total = 0.0
         for job in jobs:
+            if job.run.method == "data":
+                continue
             known = next((self.seen[name] for name in _likeness(job.fields) if self.seen.get(name)), [1.0])
             # Start of the process and evaluation are not in the method's seconds.
             total += median(known) + 2.0
@@ -191,10 +200,8 @@ def duration(seconds: float) -> str:
 
 def summary(row: Row) -> str:
     """One run in a few words."""
-    if row["status"] == "failed":
-        return f"failed ({row['error']})"
-    if row["status"] == "timeout":
-        return f"stopped at {row['limit']:g} s" + (f" ({row['progress']})" if row["progress"] else "")
+    if row["status"] != "ok":
+        return problem(row)
     shd = [f"SHD {m['shd']:g} ({name})" for name, m in row["metrics"].items() if "shd" in m]
     return f"{', '.join(shd) or row['metrics']['none']}, {row['seconds']:.3g} s"
 

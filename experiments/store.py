@@ -37,7 +37,7 @@ class Store:
         self.folder.mkdir(parents=True, exist_ok=True)
         file = self.folder / f"{row['method']}.jsonl"
         # A process that was killed while writing leaves half a line: the next one starts on its own.
-        torn = file.exists() and file.stat().st_size > 0 and file.read_bytes()[-1:] != b"\n"
+        torn = file.exists() and not _ends_with_newline(file)
         with file.open("a", encoding="utf-8") as stream:
             stream.write(("\n" if torn else "") + json.dumps(row, separators=(",", ":")) + "\n")
         self.rows[key(row)] = row
@@ -51,6 +51,22 @@ class Store:
         wanted = json.dumps(settings, sort_keys=True)
         found = [row for (d, _, m, s), row in self.rows.items() if (d, m, s) == (data, method, wanted)]
         return sorted(found, key=lambda row: row["seed"])
+
+
+def problem(row: Row) -> str:
+    """What kept a run from ending well, or nothing."""
+    if row["status"] == "timeout":
+        return f"stopped at {row['limit']:g} s" + (f" ({row['progress']})" if row["progress"] else "")
+    return f"failed: {row['error']}" if row["status"] == "failed" else ""
+
+
+def _ends_with_newline(file: Path) -> bool:
+    with file.open("rb") as stream:
+        stream.seek(0, 2)
+        if stream.tell() == 0:
+            return True
+        stream.seek(-1, 2)
+        return stream.read() == b"\n"
 
 
 def _read(file: Path) -> Iterator[Row]:

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from statistics import fmean, median, stdev
 
-from .store import Row, Store
+from .store import Row, Store, problem
 from .tables import Run, Table
 
 PAPER = Path(__file__).with_name("paper.csv")
@@ -37,7 +37,7 @@ class Line:
     here, paper : dict of Number
         By metric: measured, and published.
     sets : int
-        Runs that ended.
+        Runs that ended with a graph that could be shown so.
     seconds, megabytes : float
         Median and largest over those.
     remark : str
@@ -67,31 +67,29 @@ def published() -> dict[tuple[str, str, str, str], dict[str, Number]]:
     return found
 
 
+def paper_name(run: Run) -> str:
+    """Name of a run in ``paper.csv``."""
+    return "alias" if run.name == "vec2dag" else run.name
+
+
 def _published(table: Table, cell: str, name: str, pruning: str) -> dict[str, Number]:
     keys = ((table.paper or table.name, cell, name, p) for p in (pruning, ""))
     return next((published()[key] for key in keys if key in published()), {})
 
 
 def _remark(rows: list[Row]) -> str:
-    """Why there are fewer runs than sets."""
-    remarks = []
-    for row in rows:
-        if row["status"] == "timeout":
-            remarks.append(f"stopped at {row['limit']:g} s" + (f" ({row['progress']})" if row["progress"] else ""))
-        elif row["status"] == "failed":
-            remarks.append(f"failed: {row['error']}")
-        elif not row.get("dag", True):
-            remarks.append("not a DAG, not pruned")
-    return "; ".join(dict.fromkeys(remarks))
+    """Why there are fewer numbers than sets."""
+    remarks = [problem(row) or ("" if row.get("dag", True) else "not a DAG") for row in rows]
+    return "; ".join(dict.fromkeys(filter(None, remarks)))
 
 
 def _line(table: Table, cell: str, run: Run, pruning: str, store: Store) -> Line:
-    rows = store.series(cell, run.method, run.settings)
-    ended = [r for r in rows if r["status"] == "ok"]
+    rows = [r for r in store.series(cell, run.method, run.settings) if r["seed"] < table.seeds]
     shown = run.pruning or pruning
-    graphs = [r["metrics"].get(shown, r["metrics"]["none"]) for r in ended]
+    ended = [r for r in rows if r["status"] == "ok" and shown in r["metrics"]]
+    graphs = [r["metrics"][shown] for r in ended]
     here = {m: Number.of([g[m] for g in graphs]) for m in table.metrics if graphs and all(m in g for g in graphs)}
-    paper = _published(table, cell, "alias" if run.name == "vec2dag" else run.name, pruning)
+    paper = _published(table, cell, paper_name(run), pruning)
     seconds = [r["seconds"] for r in ended if "seconds" in r]
     memory = [r["peak_mb"] for r in ended if r.get("peak_mb") is not None]
     return Line(
@@ -112,14 +110,13 @@ def lines(table: Table, store: Store) -> Iterator[Line]:
 
     A method that was not run and has no published number has no line.
     """
-    runs = table.runs or (Run("data", "data"),)
     for pruning in table.prunings:
         for cell in table.cells:
-            for run in runs:
+            for run in table.runs:
                 line = _line(table, cell, run, pruning, store)
                 if line.remark != "not run" or line.paper:
                     yield line
-            named = {"alias" if run.name == "vec2dag" else run.name for run in runs}
+            named = {paper_name(run) for run in table.runs}
             for t, c, name, p in published():
                 quoted = t == (table.paper or table.name) and c == cell and p in (pruning, "") and name not in named
                 if quoted:

@@ -1,12 +1,16 @@
 """One run in its own process: ``python -m experiments.worker FOLDER``.
 
-FOLDER holds ``X.npy`` and ``job.json`` (method, settings, seed), and nothing of the truth. It receives ``out.npz``,
-what the method returned, and ``out.json``: seconds, peak memory, versions.
+FOLDER holds ``X.npy`` and ``job.json`` (method, settings, seed, limits), and nothing of the truth. It receives
+``out.npz``, what the method returned, and ``out.json``: seconds, peak memory, versions, machine.
 """
 
+import hashlib
 import importlib
 import importlib.metadata
 import json
+import os
+import platform
+import signal
 import sys
 import time
 from pathlib import Path
@@ -30,16 +34,20 @@ VERSIONS = {
     "rcd": "rcd",
     "lingam": "lingam",
 }
+LOG_LIMIT = 2**30  # bytes of one file
 
 
-def cap_memory(gigabytes: float) -> None:
-    """Limit what the process can allocate, where the system can."""
+def set_limits(gigabytes: float, seconds: float) -> None:
+    """Limit memory and files, where the system can; end alone if whoever waits has gone."""
     try:
         import resource
     except ImportError:  # Windows
         return
-    limit = int(gigabytes * 2**30)
-    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+    for kind, limit in ((resource.RLIMIT_DATA, int(gigabytes * 2**30)), (resource.RLIMIT_FSIZE, LOG_LIMIT)):
+        _, hard = resource.getrlimit(kind)
+        limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+        resource.setrlimit(kind, (limit, hard))
+    signal.alarm(int(seconds) + 60)
 
 
 def peak_megabytes() -> float | None:
@@ -54,17 +62,32 @@ def peak_megabytes() -> float | None:
 
 
 def versions() -> dict[str, str]:
-    """Of Python and of the packages that took part."""
+    """Of Python and of the packages that took part; of this library also a digest of its code."""
     found = {"python": sys.version.split()[0]}
     if "vec2dag" in sys.modules:
-        found["vec2dag"] = sys.modules["vec2dag"].__version__
+        package = sys.modules["vec2dag"]
+        assert package.__file__ is not None
+        files = sorted(Path(package.__file__).parent.glob("*.py")) + sorted(
+            Path(__file__).parent.glob("baselines/*.py")
+        )
+        code = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
+        found["vec2dag"] = f"{package.__version__}+{code}"
     return found | {d: importlib.metadata.version(d) for d, module in VERSIONS.items() if module in sys.modules}
+
+
+def machine() -> str:
+    """Number of cores and name of the processor."""
+    name = ""
+    if Path("/proc/cpuinfo").exists():
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        name = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "")
+    return f"{os.cpu_count()} x {name or platform.processor() or platform.machine()}"
 
 
 def main(folder: Path) -> None:
     """Run the job of a folder."""
     job = json.loads((folder / "job.json").read_text(encoding="utf-8"))
-    cap_memory(job["memory"])
+    set_limits(job["memory"], job["timeout"])
     method = METHODS[job["method"]]
     for module in method.imports:
         importlib.import_module(module)
@@ -74,7 +97,12 @@ def main(folder: Path) -> None:
     found: Any = function(X, np.random.default_rng(job["seed"]), **job["settings"])
     seconds = time.perf_counter() - start
     np.savez(folder / "out.npz", **(found if isinstance(found, dict) else {"A": found}))
-    facts = {"seconds": round(seconds, 4), "peak_mb": peak_megabytes(), "versions": versions()}
+    facts = {
+        "seconds": round(seconds, 4),
+        "peak_mb": peak_megabytes(),
+        "machine": machine(),
+        "versions": versions(),
+    }
     (folder / "out.json").write_text(json.dumps(facts), encoding="utf-8")
 
 
