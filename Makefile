@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 .DELETE_ON_ERROR:
-.PHONY: demo test test-all check bench peers clean help
+.PHONY: demo test test-all check bench peers test-peers clean help
 
 help:
 	@echo "make demo      discover the graph of the Sachs protein data, written to demo-out/"
@@ -12,6 +12,7 @@ help:
 	@echo "make check     ruff and mypy"
 	@echo "make bench     the benchmarks (minutes; with the peers of make peers, hours)"
 	@echo "make peers     other packages that experiments and benchmarks compare with, in .venv-peers"
+	@echo "make test-peers  the tests of their adapters"
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -58,12 +59,15 @@ PEER_BASE := numpy==2.2.6 scipy==1.13.1 pandas==2.3.3 scikit-learn==1.7.2 networ
 peers: $(PEERS)/.ready
 
 # torch first and pinned: left to dagma, the newest one arrives with gigabytes for graphics cards.
-$(PEERS)/.ready:
+$(PEERS)/.ready: Makefile
 	$(PYTHON) -m venv $(PEERS)
 	@echo '*' > $(PEERS)/.gitignore
 	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
-	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check $(PEER_PACKAGES) $(PEER_BASE)
+	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check $(PEER_PACKAGES) $(PEER_BASE) pytest
 	@touch $@
 
+test-peers: $(PEERS)/.ready
+	$(PEERS)/bin/python -m pytest -q --run-slow tests/test_peers.py
+
 clean:
-	rm -rf $(VENV) demo-out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) demo-out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
