@@ -153,8 +153,9 @@ again: `python -m experiments run all`, then `python -m experiments report`, whi
 median of a run and MB the largest, with one thread a run and imports not counted, on {machines}; up to {jobs} runs at a
 time, and at times other work beside them. The paper used servers with graphics cards.
 
-The simulated sets are drawn anew with the paper's recipes (`vec2dag.simulate.preset`), so they are not the paper's own;
-the Gaussian-process and post-nonlinear sets are the ones it used. Every method sees the table and nothing else; graphs
+The simulated sets are drawn anew with the paper's recipes (`vec2dag.simulate.preset`), so they are not the paper's own
+(and have k d edges on average, where the generator that the paper used draws k (d - 1)); the Gaussian-process and
+post-nonlinear sets are the ones it used. Every method sees the table and nothing else; graphs
 are pruned alike for all and compared with the truth outside the method's process. Settings are the paper's where it
 states them. `docs/comparison.md` says what each method is and which implementation was run.
 
