@@ -117,7 +117,7 @@ def _curves(store: Store, figure: Any) -> None:
         axes[0].axhline(row.mean, linestyle=style, color="gray", label=f"{name}, paper")
     axes[0].set(title="SHD", xscale="log", xlabel="updates")
     axes[1].set(title="mean reward, BIC", xscale="log", xlabel="updates")
-    axes[2].set(title="mean reward, least squares", xscale="log", xlabel="updates", yscale="symlog")
+    axes[2].set(title="mean reward, least squares", xscale="log", xlabel="updates", yscale="symlog", ylim=(None, 0))
     _legend(figure)
 
 
