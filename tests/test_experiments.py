@@ -245,7 +245,7 @@ def workers_of(folder):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
-def test_an_interrupted_run_leaves_no_process(tmp_path, monkeypatch):
+def test_an_interrupted_run_leaves_no_process(tmp_path, monkeypatch, rng):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 
     def interrupt(*_):
@@ -255,7 +255,7 @@ def test_an_interrupted_run_leaves_no_process(tmp_path, monkeypatch):
     signal.alarm(3)
     try:
         with pytest.raises(KeyboardInterrupt):
-            process.execute(SLEEPER.method, SLEEPER.settings, 0, np.zeros((9, 3)), timeout=60)
+            process.execute(SLEEPER.method, SLEEPER.settings, 0, rng.standard_normal((50, 3)), timeout=60)
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, before)
