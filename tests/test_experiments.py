@@ -361,12 +361,12 @@ def test_the_truth_never_reaches_a_method(tmp_path):
 def test_the_last_line_is_what_was_said(tmp_path):
     log = tmp_path / "log.txt"
     log.write_text(
-        "2026-01-01 10:00:00,1 - /opt/lib/castle/linear.py[line:206] - INFO: [iter 5] h=1.7e-04, rho=1e8\n\n"
+        "2026-01-01 10:00:00,1 - /srv/lib/castle/linear.py[line:206] - INFO: [iter 5] h=1.7e-04, rho=1e8\n\n"
     )
     assert process._last_line(log) == "[iter 5] h=1.7e-04, rho=1e8"
     log.write_text(" 1%| | 1/100\r 2%| | 2/100")
     assert process._last_line(log) == "2%| | 2/100"
-    log.write_text("FileNotFoundError: /home/someone/data/x.npy is missing, 3/4 done")
+    log.write_text("FileNotFoundError: /srv/someone/data/x.npy is missing, 3/4 done")
     assert process._last_line(log) == "FileNotFoundError: x.npy is missing, 3/4 done"
     log.write_text("")
     assert process._last_line(log) == ""
