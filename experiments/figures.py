@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .store import Store
-from .summary import lines, published
+from .summary import Number, lines, published
 from .tables import TABLES
 
 COLORS = {
@@ -105,13 +105,11 @@ def _curves(store: Store, figure: Any) -> None:
         if not rows:
             continue
         steps = rows[0]["curve"]["step"]
-        count = np.sqrt(len(rows))
         panel = axes[2] if run.name.endswith("ls") else axes[1]
         for ax, what in ((axes[0], "shd"), (panel, "reward")):
-            values = np.array([r["curve"][what] for r in rows], dtype=float)
-            error = values.std(axis=0, ddof=1) / count if len(rows) > 1 else np.full(len(steps), np.nan)
+            means = [Number.of(values) for values in zip(*(r["curve"][what] for r in rows), strict=True)]
             color = f"C{[r.name for r in TABLES['curves'].runs].index(run.name)}"
-            _band(ax, steps, list(zip(values.mean(axis=0), error, strict=True)), run.name, color=color)
+            _band(ax, steps, [(m.mean, m.se) for m in means], run.name, color=color)
     for name, style in (("dagma", "--"), ("corl", ":")):
         row = published()["learning-rate", "dense-er8", name, "linear"]["shd"]
         axes[0].axhline(row.mean, linestyle=style, color="gray", label=f"{name}, paper")

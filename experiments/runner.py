@@ -1,6 +1,5 @@
 """Runs, each in a process of its own: limits of time and memory, results kept as they come, nothing done twice."""
 
-import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -12,7 +11,7 @@ from . import data
 from .evaluate import data_measures, evaluate
 from .methods import METHODS
 from .process import PEERS_PYTHON, Children, execute
-from .store import Row, Store, problem
+from .store import Key, Row, Store, key, kind, problem
 from .tables import Run, Table
 
 USUAL = Table.seeds
@@ -42,18 +41,13 @@ class Job:
         """Its identity in the store."""
         return {"data": self.data, "seed": self.seed, "method": self.run.method, "settings": self.run.settings}
 
-    @property
-    def series(self) -> tuple[str, str, str]:
-        """The same for every seed."""
-        return self.data, self.run.method, json.dumps(self.run.settings, sort_keys=True)
-
     def __str__(self) -> str:
         return f"{self.data} set {self.seed}, {self.run.name}"
 
 
 def jobs_of(tables: Iterable[Table], seeds: int | None, wanted: Callable[[Run], bool], stored: int = 5) -> list[Job]:
     """What the tables need, each job once, slow tables last, first sets first within a table."""
-    jobs: dict[str, Job] = {}
+    jobs: dict[Key, Job] = {}
     for table in sorted(tables, key=lambda table: table.slow):
         # Tables with another number of sets than the usual five have their reason.
         for seed in range(table.seeds if seeds is None or table.seeds != USUAL else seeds):
@@ -62,7 +56,7 @@ def jobs_of(tables: Iterable[Table], seeds: int | None, wanted: Callable[[Run], 
                     continue
                 for run in filter(wanted, table.runs):
                     job = Job(cell, seed, run)
-                    jobs.setdefault(json.dumps(job.fields, sort_keys=True), job)
+                    jobs.setdefault(key(job.fields), job)
     return list(jobs.values())
 
 
@@ -93,7 +87,7 @@ def run_all(
     A method that was stopped by its limit on one set is not tried on further sets of the same data.
     """
     left = [job for job in jobs if again or not is_done(store.get(**job.fields), limits.timeout)]
-    stopped = {job.series for job in jobs if not again and was_stopped(store.get(**job.fields), limits.timeout)}
+    stopped = {kind(job.fields) for job in jobs if not again and was_stopped(store.get(**job.fields), limits.timeout)}
     say(f"{len(jobs)} runs, {len(jobs) - len(left)} of them done before")
     clock = Clock(store, limits.jobs)
     children = Children()
@@ -104,7 +98,7 @@ def run_all(
             while queue or pending:
                 while queue and len(pending) < limits.jobs:
                     job = queue.pop(0)
-                    if job.series in stopped:
+                    if kind(job.fields) in stopped:
                         total -= 1
                         continue
                     pending[pool.submit(_attempt, job, limits, children)] = job
@@ -117,9 +111,9 @@ def run_all(
                         store.add(row)
                     clock.learn(row)
                     if row["status"] == "timeout":
-                        stopped.add(job.series)
+                        stopped.add(kind(job.fields))
                     made += 1
-                    ahead = [j for j in (*queue, *pending.values()) if j.series not in stopped]
+                    ahead = [j for j in (*queue, *pending.values()) if kind(j.fields) not in stopped]
                     say(f"[{made}/{total}] {job}: {summary(row)}; {duration(clock.estimate(ahead))} left")
         except BaseException as error:
             children.kill()
@@ -187,8 +181,8 @@ class Clock:
 
 def _likeness(fields: Row) -> list[tuple[str, ...]]:
     """What a run has in common with others, most first."""
-    settings = json.dumps(fields["settings"], sort_keys=True)
-    return [(fields["method"], settings, fields["data"]), (fields["method"], settings), (fields["method"],), ()]
+    data_name, method, settings = kind(fields)
+    return [(method, settings, data_name), (method, settings), (method,), ()]
 
 
 def duration(seconds: float) -> str:

@@ -6,14 +6,20 @@ from pathlib import Path
 from typing import Any
 
 Row = dict[str, Any]
-Key = tuple[str, int, str, str]
+Kind = tuple[str, str, str]
+Key = tuple[Kind, int]
 
 RESULTS = Path(__file__).parent / "results"
 
 
+def kind(row: Row) -> Kind:
+    """What runs on different sets have in common: data, method and settings."""
+    return row["data"], row["method"], json.dumps(row["settings"], sort_keys=True)
+
+
 def key(row: Row) -> Key:
-    """What makes two runs the same: data, seed, method and settings."""
-    return row["data"], row["seed"], row["method"], json.dumps(row["settings"], sort_keys=True)
+    """What makes two runs the same."""
+    return kind(row), row["seed"]
 
 
 class Store:
@@ -48,8 +54,8 @@ class Store:
 
     def series(self, data: str, method: str, settings: dict[str, Any]) -> list[Row]:
         """Rows of a method on all sets of a kind, in the order of the sets."""
-        wanted = json.dumps(settings, sort_keys=True)
-        found = [row for (d, _, m, s), row in self.rows.items() if (d, m, s) == (data, method, wanted)]
+        wanted = kind({"data": data, "method": method, "settings": settings})
+        found = [row for (of, _), row in self.rows.items() if of == wanted]
         return sorted(found, key=lambda row: row["seed"])
 
 

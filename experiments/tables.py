@@ -5,9 +5,10 @@ many tables show it.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from .baselines import cosmo
 from .methods import METHODS
 
 # Updates of the paper's algorithms in the ablations; the paper makes 20,000 with its network and small rates.
@@ -97,20 +98,7 @@ ALIAS_NV = Run("vec2dag", "vec2dag", {"score": "bic-nv"})
 ALIAS_GP = Run("vec2dag", "vec2dag", {"score": "bic-nv", "regression": "gp"})
 ALIAS_GP_EV = Run("vec2dag", "vec2dag", {"score": "bic-ev", "regression": "gp"})
 ALIAS_SACHS = Run("vec2dag", "vec2dag", {"score": "bic-nv", "gp": {"alpha": 1e-8, "median_scale": True}})
-COSMO_MLP = Run(
-    "cosmo-mlp",
-    "cosmo",
-    {
-        "hidden": 10,
-        "epochs": 2000,
-        "learning_rate": 0.0011606444486776536,
-        "l1": 0.000999704401738756,
-        "l2": 0.0011406751425196925,
-        "priority": 0.0014549388704106592,
-        "temperature": 0.0007651953117707655,
-        "shift": 0.009324030532123762,
-    },
-)
+COSMO_MLP = Run("cosmo-mlp", "cosmo", asdict(cosmo.MLP))
 LIGHT = _runs("notears", "dagma", "nocurl", "cosmo")
 LEARNED = _runs("rl-bic", "corl", "rcl-og")
 # gcastle's RL-BIC has only kernels of fixed width.
