@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from vec2dag.nonlinear import GaussianProcess
 
 from vec2dag import Score, is_dag, metrics, prune
-from vec2dag.nonlinear import GaussianProcess
 from vec2dag.simulate import Dataset
 
 from .data import prunings

@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from vec2dag import ALIAS, Score, metrics, policy_gradient
-from vec2dag import vec2dag as decode
 from vec2dag.nonlinear import GaussianProcess
 from vec2dag.policy import GaussianPolicy
 from vec2dag.refine import equal_variance_order
+
+from vec2dag import ALIAS, Score, metrics, policy_gradient
+from vec2dag import vec2dag as decode
 from vec2dag.scores import least_squares
 from vec2dag.search import Progress, SearchResult
 

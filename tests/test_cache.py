@@ -7,9 +7,9 @@ import sys
 import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression
+from vec2dag.cache import BYTES, LocalCache
 
 from vec2dag import ALIAS, GaussianProcess, Score
-from vec2dag.cache import BYTES, LocalCache
 
 
 @pytest.fixture

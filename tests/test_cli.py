@@ -14,12 +14,12 @@ import networkx as nx
 import numpy as np
 import pytest
 from oracles import graph_score
+from vec2dag.graphio import read_graph, write_graph
+from vec2dag.io import read_table
 
 import vec2dag
 from vec2dag import cpdag, datasets, metrics, simulate
 from vec2dag.cli import _parser, main, removed_table
-from vec2dag.graphio import read_graph, write_graph
-from vec2dag.io import read_table
 from vec2dag.prune import Verdict
 
 GRAPHS = ("graph.json", "adjacency.csv", "graph.dot", "graph.graphml")

@@ -4,10 +4,10 @@ import time
 
 import numpy as np
 import pytest
+from vec2dag.discover import discover
 
 from vec2dag import Score, exact_search, simulate
 from vec2dag import discover as module
-from vec2dag.discover import discover
 
 
 def linear(d, k, n, seed, criterion):

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from oracles import OnStatistics, all_dags, expected_reward
-
-from vec2dag import Score, vec2dag
 from vec2dag.engines import LinearConditional, LocalConditional, NodeCredit, toggle_table
 from vec2dag.policy import GaussianPolicy
+
+from vec2dag import Score, vec2dag
 
 CRITERIA = ["bic-ev", "bic-nv", "ls"]
 

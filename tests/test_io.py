@@ -12,7 +12,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-
 from vec2dag.io import InputError, check_writable, read_table, write_table
 from vec2dag.table import check_values
 

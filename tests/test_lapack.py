@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-
 from vec2dag.lapack import positive_solve
 
 

@@ -18,6 +18,8 @@ from sklearn.model_selection import KFold, PredefinedSplit, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
+from vec2dag.discover import discover
+from vec2dag.nonlinear import _climb, _grid
 
 from vec2dag import (
     ALIAS,
@@ -32,9 +34,7 @@ from vec2dag import (
     simulate,
 )
 from vec2dag.datasets import load_grandag
-from vec2dag.discover import discover
 from vec2dag.moments import one_blas_thread
-from vec2dag.nonlinear import _climb, _grid
 
 
 def sine(n=150, d=4, seed=0):

@@ -12,11 +12,11 @@ import pytest
 from conftest import shared_folder
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
+from vec2dag.cam import _Fit, _tail, _wald, additive_terms, basis_size, smooth
+from vec2dag.independence import kernel_test
 
 from vec2dag import Linear, Moments, Score, prune, simulate
-from vec2dag.cam import _Fit, _tail, _wald, additive_terms, basis_size, smooth
 from vec2dag.datasets import load_grandag, load_sachs
-from vec2dag.independence import kernel_test
 from vec2dag.moments import one_blas_thread
 
 REFERENCE = Path(__file__).parent / "reference"

@@ -5,11 +5,11 @@ from itertools import permutations
 import numpy as np
 import pytest
 from oracles import OnStatistics, acyclic, all_dags, markov_equivalent
-
-from vec2dag import Score, exact_search, insertion_search, is_dag, metrics, refine, simulate, vec2dag
 from vec2dag.discover import discover
 from vec2dag.orders import LinearOrders
 from vec2dag.refine import equal_variance_order, order_search
+
+from vec2dag import Score, exact_search, insertion_search, is_dag, metrics, refine, simulate, vec2dag
 from vec2dag.scores import Linear
 
 CRITERIA = ["bic-ev", "bic-nv", "ls"]

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from oracles import all_dags
 from sklearn.base import clone
-
-from vec2dag import ALIAS, Score, is_dag, metrics, vec2dag, vec_dim
 from vec2dag.engines import ALGORITHMS, Settings, WholeGraph
 from vec2dag.policy import GaussianPolicy
+
+from vec2dag import ALIAS, Score, is_dag, metrics, vec2dag, vec_dim
 from vec2dag.prune import prune_linear
 
 EXTRA = 'needs torch, stable-baselines3 and gymnasium: pip install "vec2dag[sb3]"'

@@ -5,10 +5,10 @@ import threading
 import numpy as np
 import pytest
 from oracles import all_dags, graph_score, markov_equivalent, mean_squared_residual
+from vec2dag.workers import effective_jobs
 
 from vec2dag import Moments, Score, bic_nv, least_squares, vec2dag, vec_dim
 from vec2dag.scores import Linear
-from vec2dag.workers import effective_jobs
 
 CRITERIA = ["bic-ev", "bic-nv", "ls"]
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from oracles import all_dags, expected_reward
-
-from vec2dag import Score, is_dag, metrics, policy_gradient, vec2dag, vec_dim
 from vec2dag.engines import ALGORITHMS, Settings, WholeGraph
 from vec2dag.policy import Adam, GaussianPolicy
+
+from vec2dag import Score, is_dag, metrics, policy_gradient, vec2dag, vec_dim
 from vec2dag.prune import prune_linear
 
 WHOLE_GRAPH = ["a2c", "ppo", "reinforce"]

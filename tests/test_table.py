@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-
 from vec2dag.table import check_names, check_values, data_warnings, default_names, drop_constant, listing
 
 

@@ -9,10 +9,10 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from vec2dag.policy import Adam
 
 from vec2dag import Score
 from vec2dag.moments import one_blas_thread
-from vec2dag.policy import Adam
 from vec2dag.prune import prune_linear
 
 Array = NDArray[np.float64]

@@ -3,44 +3,70 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 if TYPE_CHECKING:
     from . import datasets, metrics, prune, simulate
-    from .cache import LocalCache
-    from .engines import Settings
-    from .estimator import ALIAS, DataWarning
+    from ._checks import DataWarning
+    from .estimator import ALIAS
     from .graph import cpdag, dag2vec, is_dag, skeleton, topological_order, vec2dag, vec_dim
     from .moments import Moments
-    from .nonlinear import GaussianProcess, SklearnRegression
-    from .policy import GaussianPolicy
-    from .refine import Refined, exact_search, insertion_search
-    from .scores import Criterion, Linear, Score, bic_ev, bic_nv, least_squares
-    from .search import SearchResult, policy_gradient
+    from .scores import (
+        BIC,
+        Criterion,
+        GaussianProcess,
+        LeastSquares,
+        Linear,
+        LocalCache,
+        Regression,
+        Score,
+        SklearnRegression,
+    )
+    from .search import (
+        A2C,
+        PPO,
+        REINFORCE,
+        Conditional,
+        GaussianPolicy,
+        NodeCredit,
+        Orders,
+        Refined,
+        SearchResult,
+        discover,
+        exact_search,
+        insertion_search,
+        policy_gradient,
+    )
 
 __all__ = [
+    "A2C",
     "ALIAS",
+    "BIC",
+    "PPO",
+    "REINFORCE",
+    "Conditional",
     "Criterion",
     "DataWarning",
     "GaussianPolicy",
     "GaussianProcess",
+    "LeastSquares",
     "Linear",
     "LocalCache",
     "Moments",
+    "NodeCredit",
+    "Orders",
     "Refined",
+    "Regression",
     "Score",
     "SearchResult",
-    "Settings",
     "SklearnRegression",
-    "bic_ev",
-    "bic_nv",
     "cpdag",
     "dag2vec",
     "datasets",
+    "discover",
     "exact_search",
     "insertion_search",
     "is_dag",
-    "least_squares",
     "metrics",
     "policy_gradient",
     "prune",
@@ -53,16 +79,44 @@ __all__ = [
 
 # Names are loaded on first use (PEP 562), so that the command line answers --help and typing errors at once.
 _HOMES = {
-    "cache": ("LocalCache",),
-    "estimator": ("ALIAS", "DataWarning"),
-    "graph": ("cpdag", "dag2vec", "is_dag", "skeleton", "topological_order", "vec2dag", "vec_dim"),
-    "engines": ("Settings",),
+    "_checks": ("DataWarning",),
+    "estimator": ("ALIAS",),
+    "graph": (
+        "cpdag",
+        "dag2vec",
+        "is_dag",
+        "skeleton",
+        "topological_order",
+        "vec2dag",
+        "vec_dim",
+    ),
     "moments": ("Moments",),
-    "nonlinear": ("GaussianProcess", "SklearnRegression"),
-    "policy": ("GaussianPolicy",),
-    "refine": ("Refined", "exact_search", "insertion_search"),
-    "scores": ("Criterion", "Linear", "Score", "bic_ev", "bic_nv", "least_squares"),
-    "search": ("SearchResult", "policy_gradient"),
+    "scores": (
+        "BIC",
+        "Criterion",
+        "GaussianProcess",
+        "LeastSquares",
+        "Linear",
+        "LocalCache",
+        "Regression",
+        "Score",
+        "SklearnRegression",
+    ),
+    "search": (
+        "A2C",
+        "Conditional",
+        "GaussianPolicy",
+        "NodeCredit",
+        "Orders",
+        "PPO",
+        "REINFORCE",
+        "Refined",
+        "SearchResult",
+        "discover",
+        "exact_search",
+        "insertion_search",
+        "policy_gradient",
+    ),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -1,9 +1,9 @@
 """The compiled loops: plain functions of arrays, without Python objects and without global state.
 
-Every kernel releases the GIL; parallelism over graphs comes from outside (:func:`vec2dag.scores.run_chunks`).
+Every kernel releases the GIL; parallelism over graphs comes from outside (:func:`vec2dag._parallel.run_chunks`).
 Indices follow the package: ``A[b, i, j] = 1`` means ``i -> j`` in graph ``b``.
 
-The linear statistics ``stats`` are four arrays, made by :class:`vec2dag.scores.Linear`:
+The linear statistics ``stats`` are four arrays, made by :class:`vec2dag.scores.linear.LinearOnTable`:
 
 ``C`` (d, d)
     second moments scaled to a unit diagonal (correlations, when the data are centred);
@@ -13,6 +13,17 @@ The linear statistics ``stats`` are four arrays, made by :class:`vec2dag.scores.
     what a residual ratio is multiplied by to become a mean squared residual;
 ``base`` (d,)
     the mean squared residual of a node without parents.
+
+A ``criterion`` is four numbers and arrays, made by :meth:`vec2dag.scores.criteria.Criterion.compiled`:
+
+``kind``
+    one of the three codes below;
+``penalty``
+    the price of one edge, in the units of the score (divided by n d);
+``offset``
+    added to every mean squared residual;
+``prices`` (d + 1,)
+    what k = 0, ..., d - 1 parents of a node cost, in edges: k itself for BIC. (The last is there to be read, not used.)
 """
 
 import math
@@ -36,6 +47,19 @@ ILL_CONDITIONED = 1e-6
 DEPENDENT = 1e-20
 # Residual ratio given to a variable that its parents determine completely.
 FLOOR = 1e-20
+# Least argument of a logarithm, so that rounding below zero gives a number.
+TINY = 1e-300
+# The same for variances v that were updated downwards from 1 and have an error of about 1e-16 for every update: below
+# ZERO_PIVOT a variable adds nothing as a parent, below SMALL_VARIANCE a gain c^2 / v has no digit that is sure.
+ZERO_PIVOT, SMALL_VARIANCE = 1e-14, 1e-12
+# Where one edge more or less is judged from correlations: a search decides by the gains, a gradient averages over them.
+ILL_FOR_SEARCH, ILL_FOR_GRADIENT = 1e-8, 1e-10
+# Forward selection from correlations ends, and begins again on F, where a variance or what is left of the node is so
+# small, or the rounding so large a share of the least gain that counts, that rounding could decide.
+UNSURE_VARIANCE, UNSURE_LEFT, UNSURE_SHARE = 1e-11, 1e-13, 0.05
+# A direction of insertions is given up when what is lost exceeds the most that can still come by this factor: the most
+# is an estimate, as selections further on start from other parents.
+HOPE = 1.1
 
 BIC_EV, BIC_NV, LS = 0, 1, 2
 
@@ -77,6 +101,44 @@ def kahn(A, order):
         for j in range(d):
             missing[j] -= A[node, j] != 0
     return placed
+
+
+# --- the criterion: the same three functions are methods of vec2dag.scores.criteria.Criterion -----------------------
+
+
+@_kernel
+def link(residual, criterion):
+    """What a criterion sums over nodes: ``ln r`` for bic-nv, ``r`` otherwise."""
+    kind, _, offset, _ = criterion
+    return math.log(residual + offset) if kind == BIC_NV else residual + offset
+
+
+@_kernel
+def fit(total, d, criterion):
+    """The score without the price of edges, from the sum ``total`` of links."""
+    return -math.log(total / d) if criterion[0] == BIC_EV else -total / d
+
+
+@_kernel
+def change(delta, total, d, criterion):
+    """Change of :func:`fit` when the sum ``total`` of links grows by ``delta``."""
+    if criterion[0] == BIC_EV:
+        return -math.log(max(1.0 + delta / total, TINY))
+    return -delta / d
+
+
+@_kernel
+def combine_batch(residuals, edges, criterion, out):
+    """Scores ``out`` (B,) from mean squared residuals (B, d) and prices of all parents, in edges (B,)."""
+    d = residuals.shape[1]
+    for b in range(residuals.shape[0]):
+        total = 0.0
+        for i in range(d):
+            total += link(residuals[b, i], criterion)
+        out[b] = fit(total, d, criterion) - criterion[1] * edges[b]
+
+
+# --- residuals of linear regressions --------------------------------------------------------------------------------
 
 
 @_fast
@@ -133,19 +195,6 @@ def residual_ratio(C, F, node, parents, k, L, Q):
 
 
 @_kernel
-def combine(residuals, edges, kind, penalty, offset):
-    """The criterion, divided by n d: ``residuals`` (d,) are mean squares, ``penalty`` is per edge."""
-    d = residuals.shape[0]
-    total = 0.0
-    for i in range(d):
-        total += math.log(residuals[i] + offset) if kind == BIC_NV else residuals[i]
-    total /= d
-    if kind == BIC_EV:
-        total = math.log(total + offset)
-    return -total - penalty * edges
-
-
-@_kernel
 def linear_residuals(A, stats, out):
     """Mean squared residuals ``out`` (B, d) of every node of every graph ``A`` (B, d, d)."""
     C, F, scale, base = stats
@@ -170,13 +219,6 @@ def linear_residuals(A, stats, out):
             out[b, j] = scale[j] * residual_ratio(C, F, j, parents, k, L, Q) if k > 0 else base[j]
 
 
-@_kernel
-def combine_batch(residuals, edges, kind, penalty, offset, out):
-    """:func:`combine` for every row."""
-    for b in range(residuals.shape[0]):
-        out[b] = combine(residuals[b], edges[b], kind, penalty, offset)
-
-
 # --- one node against all others ----------------------------------------------------------------------------------
 
 
@@ -197,7 +239,7 @@ def add_parent(C, u, k, W, v):
         for j in range(d):
             row[j] -= s * other[j]
     pivot = v[u]
-    s = 1.0 / math.sqrt(pivot) if pivot > 1e-14 else 0.0
+    s = 1.0 / math.sqrt(pivot) if pivot > ZERO_PIVOT else 0.0
     for j in range(d):
         row[j] *= s
         v[j] = max(v[j] - row[j] * row[j], 0.0)
@@ -263,7 +305,7 @@ def toggle_ratios(C, F, i, parents, k, ill, W, v, inverse, Q, toggled, prefix):
         for j in range(d):
             toggled[j] -= s * row[j]
     for j in range(d):
-        gain = toggled[j] * toggled[j] / v[j] if v[j] > 1e-12 else 0.0
+        gain = toggled[j] * toggled[j] / v[j] if v[j] > SMALL_VARIANCE else 0.0
         toggled[j] = max(left - gain, FLOOR)
     invert_triangle(W, parents, k, inverse)
     for a in range(k):
@@ -276,21 +318,7 @@ def toggle_ratios(C, F, i, parents, k, ill, W, v, inverse, Q, toggled, prefix):
 
 
 @_kernel
-def link(residual, kind, offset):
-    """What a criterion sums over nodes: ``ln r`` for bic-nv, ``r`` otherwise."""
-    return math.log(residual + offset) if kind == BIC_NV else residual
-
-
-@_kernel
-def change(delta, total, d, kind):
-    """Change of the criterion (without the price of edges) when the sum ``total`` of links grows by ``delta``."""
-    if kind == BIC_EV:
-        return -math.log(max(1.0 + delta / total, 1e-300))
-    return -delta / d
-
-
-@_kernel
-def toggle_links(A, stats, kind, offset, ill, table):
+def toggle_links(A, stats, criterion, table):
     """``table[i, j]``: change of the link of node ``i`` when ``j -> i`` is toggled in ``A`` (d, d); returns links."""
     C, F, scale, base = stats
     d = C.shape[0]
@@ -306,11 +334,11 @@ def toggle_links(A, stats, kind, offset, ill, table):
             if A[j, i]:
                 parents[k] = j
                 k += 1
-        toggle_ratios(C, F, i, parents, k, ill, W, v, inverse, Q, toggled, prefix)
-        links[i] = link(scale[i] * prefix[k] if k > 0 else base[i], kind, offset)
+        toggle_ratios(C, F, i, parents, k, ILL_FOR_SEARCH, W, v, inverse, Q, toggled, prefix)
+        links[i] = link(scale[i] * prefix[k] if k > 0 else base[i], criterion)
         for j in range(d):
             alone = k == 1 and A[j, i]
-            table[i, j] = link(base[i] if alone else scale[i] * toggled[j], kind, offset) - links[i]
+            table[i, j] = link(base[i] if alone else scale[i] * toggled[j], criterion) - links[i]
         table[i, i] = 0.0
     return links
 
@@ -369,9 +397,110 @@ def sort_nodes(p, order):
 
 
 @_kernel
-def conditional_batch(
-    seeds, mu, sigma, bound, on, stats, kind, penalty, offset, edge_gain, node_gradient, rewards, edges
-):
+def local_changes(t, order, A, stats, criterion, space, table, after):
+    """What the regressions of the node at place ``t`` of ``order`` tell about the graph ``A``.
+
+    Fills ``table[i, j]``, the change of the link of node i when ``j -> i`` is toggled, and ``after[i, q]``, its change
+    when the parents of i are its first q neighbours in order of potential. Returns its link and its number of parents.
+    """
+    C, F, scale, base = stats
+    W, v, inverse, Q, toggled, prefix, near = space
+    d = C.shape[0]
+    i = order[t]
+    k = np.int64(0)
+    for s in range(t):
+        if A[order[s], i]:
+            near[k] = order[s]
+            k += 1
+    toggle_ratios(C, F, i, near, k, ILL_FOR_GRADIENT, W, v, inverse, Q, toggled, prefix)
+    own = link(scale[i] * prefix[k] if k > 0 else base[i], criterion)
+    for j in range(d):
+        table[i, j] = link(scale[i] * toggled[j], criterion) - own
+    if k == 1:
+        table[i, near[0]] = link(base[i], criterion) - own
+    after[i, 0] = link(base[i], criterion) - own
+    for a in range(1, k + 1):
+        after[i, a] = link(scale[i] * prefix[a], criterion) - own
+    m = k
+    for s in range(t + 1, d):
+        if A[i, order[s]]:
+            near[m] = order[s]
+            m += 1
+    # The Cholesky factorisation of the parents goes on with the children, in order of potential.
+    left = prefix[k]
+    for a in range(k, m):
+        u = near[a]
+        pivot = 1.0
+        for b in range(a):
+            pivot -= W[b, u] * W[b, u]
+        s = 1.0 / math.sqrt(pivot) if pivot > SMALL_VARIANCE else 0.0
+        for c in range(a, m + 1):
+            j = near[c] if c < m else i
+            value = C[u, j]
+            for b in range(a):
+                value -= W[b, u] * W[b, j]
+            W[a, j] = value * s
+        left = max(left - W[a, i] * W[a, i], FLOOR)
+        after[i, a + 1] = link(scale[i] * left, criterion) - own
+    return own, k
+
+
+@_kernel
+def add_edge_gains(p, A, sizes, total, criterion, table, edge_gain):
+    """Add ``R_on - R_off`` of every pair of nodes, ``sizes`` (d,) being the numbers of parents."""
+    penalty, prices = criterion[1], criterion[3]
+    d = p.shape[0]
+    for i in range(d):
+        for j in range(i + 1, d):
+            parent, child = (i, j) if p[i] < p[j] else (j, i)
+            gain = change(table[child, parent], total, d, criterion)
+            k = sizes[child]
+            if A[parent, child]:
+                edge_gain[i, j] += -gain - penalty * (prices[k] - prices[k - 1])
+            else:
+                edge_gain[i, j] += gain - penalty * (prices[k + 1] - prices[k])
+
+
+@_kernel
+def add_node_gradient(i, order, p, A, sizes, mu, sigma, total, criterion, table, after, near, node_gradient):
+    """Add the derivatives by ``mu_i`` and ``log sigma_i`` of the expected reward over the potential of ``i`` alone."""
+    penalty, prices = criterion[1], criterion[3]
+    d = p.shape[0]
+    m = 0
+    k = 0
+    for s in range(d):
+        j = order[s]
+        if A[j, i] or A[i, j]:
+            near[m] = j
+            m += 1
+            k += A[j, i]
+    # Crossing a parent makes i its parent, crossing a child takes i from its parents: the same toggle.
+    crossed = 0.0
+    paid = prices[0] - prices[sizes[i]]
+    for a in range(k):
+        j = near[a]
+        crossed += table[j, i]
+        paid += prices[sizes[j] + 1] - prices[sizes[j]]
+    before = change(crossed + after[i, 0], total, d, criterion) - penalty * paid
+    for a in range(m):
+        j = near[a]
+        paid += prices[a + 1] - prices[a]
+        if a >= k:
+            crossed += table[j, i]
+            paid += prices[sizes[j] - 1] - prices[sizes[j]]
+        else:
+            crossed -= table[j, i]
+            paid -= prices[sizes[j] + 1] - prices[sizes[j]]
+        value = change(crossed + after[i, a + 1], total, d, criterion) - penalty * paid
+        x = (p[j] - mu[i]) / sigma[i]
+        step = (value - before) * math.exp(-0.5 * x * x) / math.sqrt(2.0 * math.pi)
+        node_gradient[0, i] += step / sigma[i]
+        node_gradient[1, i] += step * x
+        before = value
+
+
+@_kernel
+def conditional_batch(seeds, mu, sigma, bound, on, stats, criterion, edge_gain, node_gradient, rewards, edges):
     """Exact conditional advantages of every coordinate of every sampled graph.
 
     Adds ``R_on - R_off`` of the edge ``{i, j}`` (i < j) to ``edge_gain[i, j]``, and to ``node_gradient`` (2, d) the
@@ -379,110 +508,64 @@ def conditional_batch(
     ``sum_q (R_q - R_{q-1}) phi(x_q) / sigma_i`` and ``sum_q (R_q - R_{q-1}) phi(x_q) x_q``, ``x_q`` the standardised
     potential of its q-th neighbour and ``R_q`` the reward with ``i`` placed after q of them.
     """
-    C, F, scale, base = stats
-    d = C.shape[0]
+    d, r = stats[1].shape
     p = np.empty(d)
     A = np.empty((d, d), np.uint8)
-    W = np.empty((d + 1, d))
-    inverse = np.empty((d, d))
-    Q = np.empty((d + 2, F.shape[1]))
-    v, toggled, prefix = np.empty(d), np.empty(d), np.empty(d + 1)
-    near = np.empty(d + 1, np.int64)
-    table = np.empty((d, d))
-    after = np.empty((d, d + 1))
-    links = np.empty(d)
-    order = np.arange(d)
+    space = (
+        np.empty((d + 1, d)), np.empty(d), np.empty((d, d)), np.empty((d + 2, r)), np.empty(d), np.empty(d + 1),
+        np.empty(d + 1, np.int64),
+    )  # fmt: skip
+    table, after = np.empty((d, d)), np.empty((d, d + 1))
+    order, sizes = np.arange(d), np.empty(d, np.int64)
     for g in range(seeds.shape[0]):
         sample_graph(seeds[g], mu, sigma, bound, on, p, A)
         sort_nodes(p, order)
         count = 0
-        total = 0.0
+        total, paid = 0.0, 0.0
         for t in range(d):
-            i = order[t]
-            k = np.int64(0)
-            for s in range(t):
-                if A[order[s], i]:
-                    near[k] = order[s]
-                    k += 1
+            own, k = local_changes(t, order, A, stats, criterion, space, table, after)
+            sizes[order[t]] = k
             count += k
-            toggle_ratios(C, F, i, near, k, 1e-10, W, v, inverse, Q, toggled, prefix)
-            own = link(scale[i] * prefix[k] if k > 0 else base[i], kind, offset)
-            links[i] = own
+            paid += criterion[3][k]
             total += own
-            for j in range(d):
-                table[i, j] = link(scale[i] * toggled[j], kind, offset) - own
-            if k == 1:
-                table[i, near[0]] = link(base[i], kind, offset) - own
-            # after[i, q]: change of the link of i if its parents were its first q neighbours in order of potential.
-            after[i, 0] = link(base[i], kind, offset) - own
-            for a in range(1, k + 1):
-                after[i, a] = link(scale[i] * prefix[a], kind, offset) - own
-            m = k
-            for s in range(t + 1, d):
-                if A[i, order[s]]:
-                    near[m] = order[s]
-                    m += 1
-            left = prefix[k]
-            for a in range(k, m):
-                u = near[a]
-                pivot = 1.0
-                for b in range(a):
-                    pivot -= W[b, u] * W[b, u]
-                s = 1.0 / math.sqrt(pivot) if pivot > 1e-12 else 0.0
-                for c in range(a, m + 1):
-                    j = near[c] if c < m else i
-                    value = C[u, j]
-                    for b in range(a):
-                        value -= W[b, u] * W[b, j]
-                    W[a, j] = value * s
-                left = max(left - W[a, i] * W[a, i], FLOOR)
-                after[i, a + 1] = link(scale[i] * left, kind, offset) - own
-        rewards[g] = -(math.log(total / d + offset) if kind == BIC_EV else total / d) - penalty * count
+        rewards[g] = fit(total, d, criterion) - criterion[1] * paid
         edges[g] = count
-        for i in range(d):
-            for j in range(i + 1, d):
-                parent, child = (i, j) if p[i] < p[j] else (j, i)
-                gain = change(table[child, parent], total, d, kind)
-                edge_gain[i, j] += -gain - penalty if A[parent, child] else gain - penalty
+        add_edge_gains(p, A, sizes, total, criterion, table, edge_gain)
         for t in range(d):
-            i = order[t]
-            m = 0
-            k = 0
-            for s in range(d):
-                j = order[s]
-                if A[j, i] or A[i, j]:
-                    near[m] = j
-                    m += 1
-                    k += A[j, i]
-            # Crossing a parent makes i its parent, crossing a child takes i from its parents: the same toggle.
-            crossed = 0.0
-            for a in range(k):
-                crossed += table[near[a], i]
-            before = change(crossed + after[i, 0], total, d, kind)
-            for a in range(m):
-                crossed += table[near[a], i] if a >= k else -table[near[a], i]
-                value = change(crossed + after[i, a + 1], total, d, kind)
-                x = (p[near[a]] - mu[i]) / sigma[i]
-                step = (value - before) * math.exp(-0.5 * x * x) / math.sqrt(2.0 * math.pi)
-                node_gradient[0, i] += step / sigma[i]
-                node_gradient[1, i] += step * x
-                before = value
+            add_node_gradient(
+                order[t], order, p, A, sizes, mu, sigma, total, criterion, table, after, space[6], node_gradient
+            )
 
 
 # --- search over orders ----------------------------------------------------------------------------------------------
 
 
 @_kernel
-def least_gain(left, price, kind):
-    """By how much an edge must lower the residual ratio ``left`` to be worth its price.
+def worth_of_edges(criterion, total, d, worth):
+    """By how much parent number k + 1 must lower the mean squared residual to be worth its price: ``worth`` (d,).
 
-    ``price`` is that amount, or for bic-nv its share of ``left``: ``ln(left / (left - gain)) > -ln(1 - price)``.
+    For bic-nv the share ``1 - exp(-d price)`` of what is left. Under equal variances the amount follows the total of
+    the residuals, ``ln((T - gain) / T) = -price``.
     """
-    return price * left if kind == BIC_NV else price
+    kind, penalty, _, prices = criterion
+    for k in range(d):
+        price = penalty * (prices[k + 1] - prices[k])
+        if kind == BIC_NV:
+            worth[k] = 1.0 - math.exp(-d * price)
+        elif kind == LS:
+            worth[k] = d * price
+        else:
+            worth[k] = total * (1.0 - math.exp(-price))
+
+
+@_kernel
+def least_gain(left, worth, scale, kind):
+    """The least gain of a parent that is worth its price, as a residual ratio, of which ``left`` is left."""
+    return worth * left if kind == BIC_NV else worth / scale
 
 
 @_fast
-def grow(C, i, allowed, price, kind, W, v, c, parents, changes):
+def grow(C, i, allowed, worth, scale, kind, W, v, c, parents, changes):
     """Forward selection of parents of ``i`` among ``allowed`` (d,), by residual reduction; returns their number.
 
     ``changes[j]`` tells whether the selection would differ if ``j`` changed sides, from allowed to not allowed or
@@ -497,13 +580,13 @@ def grow(C, i, allowed, price, kind, W, v, c, parents, changes):
     rounding = 2.0**-50
     k = np.int64(0)
     while True:
-        most = least_gain(left, price, kind)
-        if rounding > 0.05 * most:
+        most = least_gain(left, worth[k], scale, kind)
+        if rounding > UNSURE_SHARE * most:
             return np.int64(-1)
         best = np.int64(-1)
         for j in range(d):
             if allowed[j] and c[j] * c[j] > most * v[j]:
-                if v[j] < 1e-11:
+                if v[j] < UNSURE_VARIANCE:
                     return np.int64(-1)
                 most = c[j] * c[j] / v[j]
                 best = j
@@ -524,13 +607,13 @@ def grow(C, i, allowed, price, kind, W, v, c, parents, changes):
         v[best] = 1.0
         c[best] = 0.0
         left = v[i]
-        if left < 1e-13:
+        if left < UNSURE_LEFT:
             return np.int64(-1)
         k += 1
 
 
 @_fast
-def grow_from_factor(F, i, allowed, price, kind, Y, parents, changes):
+def grow_from_factor(F, i, allowed, worth, scale, kind, Y, parents, changes):
     """:func:`grow` on the factor: rows of ``Y`` (d, r) are residuals of the variables given the parents so far."""
     d, r = F.shape
     for j in range(d):
@@ -541,7 +624,7 @@ def grow_from_factor(F, i, allowed, price, kind, Y, parents, changes):
     k = 0
     while True:
         best = -1
-        most = max(least_gain(left, price, kind), FLOOR)
+        most = max(least_gain(left, worth[k], scale, kind), FLOOR)
         for allow in range(1, -1, -1):
             for j in range(d):
                 if j != i and allowed[j] == allow:
@@ -582,7 +665,7 @@ def grow_from_factor(F, i, allowed, price, kind, Y, parents, changes):
 
 
 @_fast
-def shrink(F, i, parents, k, price, kind, exact, W, inverse, Q):
+def shrink(F, i, parents, k, worth, scale, kind, exact, W, inverse, Q):
     """Backward elimination of ``parents[:k]``, cheapest first; returns how many stay and the residual ratio."""
     left = 1.0
     if exact:
@@ -618,7 +701,7 @@ def shrink(F, i, parents, k, price, kind, exact, W, inverse, Q):
             if cost < least:
                 least = cost
                 cheapest = a
-        if least > least_gain(left + least, price, kind):
+        if least > least_gain(left + least, worth[k - 1], scale, kind):
             return k, left
         left += least
         if not exact:
@@ -645,27 +728,145 @@ def shrink(F, i, parents, k, price, kind, exact, W, inverse, Q):
 
 
 @_kernel
-def select(x, limit, toggled, toggle, stats, prices, kind, offset, place, space, parents, changes):
+def select(x, limit, toggled, toggle, problem, place, space, parents, changes):
     """Parents of ``x`` among the nodes placed before ``limit``, with ``toggled`` allowed or not by ``toggle``.
 
-    Leaves them in ``parents``; returns the link of the residual and the number of parents.
+    ``problem`` is the statistics, the criterion and the worth of edges. Leaves the parents in ``parents``; returns the
+    link of the residual and the number of parents.
     """
+    stats, criterion, worth = problem
     C, F, scale, base = stats
+    kind = criterion[0]
     W, v, c, inverse, Q, allowed = space
     for j in range(place.shape[0]):
         allowed[j] = place[j] < limit
     allowed[toggled] = toggle
     allowed[x] = 0
-    k = grow(C, x, allowed, prices[x], kind, W, v, c, parents, changes)
+    k = grow(C, x, allowed, worth, scale[x], kind, W, v, c, parents, changes)
     exact = k < 0
     if exact:
-        k = grow_from_factor(F, x, allowed, prices[x], kind, Q, parents, changes)
-    k, ratio = shrink(F, x, parents, k, prices[x], kind, exact, W, inverse, Q)
-    return link(scale[x] * ratio if k > 0 else base[x], kind, offset), k
+        k = grow_from_factor(F, x, allowed, worth, scale[x], kind, Q, parents, changes)
+    k, ratio = shrink(F, x, parents, k, worth, scale[x], kind, exact, W, inverse, Q)
+    return link(scale[x] * ratio if k > 0 else base[x], criterion), k
 
 
 @_kernel
-def insertion_descent(order, stats, kind, penalty, offset, sweeps, full, floor, resolution, A):
+def select_all(problem, state, space, parents):
+    """Parents of every node among its predecessors; returns the sum of their links."""
+    _, place, links, sizes, changes = state
+    total = 0.0
+    for i in range(place.shape[0]):
+        links[i], sizes[i] = select(i, place[i], i, np.int64(0), problem, place, space, parents, changes[i])
+        total += links[i]
+    return total
+
+
+@_kernel
+def try_earlier(x, best, problem, state, space, parents, mine, total, price, full, crossing, rest):
+    """The earlier place of node ``x`` that gains most, if any gains more than ``best``: that gain and that place.
+
+    ``crossing`` (2, d) and ``rest`` (d + 1,) are scratch: what crossing a node changes in it does not depend on how far
+    ``x`` goes, so that the most that further places can bring is known before the first step.
+    """
+    order, place, links, sizes, changes = state
+    criterion = problem[1]
+    penalty, prices = criterion[1], criterion[3]
+    d = order.shape[0]
+    t = place[x]
+    target = t
+    rest[0] = 0.0
+    for q in range(t):
+        y = order[q]
+        crossing[0, y], crossing[1, y] = 0.0, 0.0
+        if changes[y, x]:
+            to, k = select(y, q, x, np.int64(1), problem, place, space, parents, mine)
+            crossing[0, y], crossing[1, y] = to - links[y], prices[k] - prices[sizes[y]]
+        rest[q + 1] = rest[q] + max(0.0, -crossing[0, y] - price * crossing[1, y])
+    for j in range(d):
+        mine[j] = changes[x, j]
+    at, size = links[x], sizes[x]
+    crossed, paid = 0.0, 0.0
+    for q in range(t - 1, -1, -1):
+        y = order[q]
+        crossed += crossing[0, y]
+        paid += crossing[1, y]
+        if mine[y]:
+            at, size = select(x, q, x, np.int64(0), problem, place, space, parents, mine)
+        delta, more = crossed + at - links[x], paid + prices[size] - prices[sizes[x]]
+        gain = change(delta, total, d, criterion) - penalty * more
+        if gain > best:
+            best = gain
+            target = q
+        if not full and delta + price * more > HOPE * rest[q]:
+            break
+    return best, target
+
+
+@_kernel
+def try_later(x, best, problem, state, space, parents, mine, total, price, full, scratch):
+    """The later place of node ``x`` that gains most, if any gains more than ``best``: that gain and that place."""
+    order, place, links, sizes, changes = state
+    criterion = problem[1]
+    penalty, prices = criterion[1], criterion[3]
+    d = order.shape[0]
+    t = place[x]
+    target = t
+    hope = 0.0
+    if t < d - 1 and not full:
+        # The most that x itself can gain: all other nodes before it.
+        to, k = select(x, d, x, np.int64(0), problem, place, space, parents, scratch)
+        hope = links[x] + price * prices[sizes[x]] - to - price * prices[k]
+    for j in range(d):
+        mine[j] = changes[x, j]
+    at, size = links[x], sizes[x]
+    crossed, paid = 0.0, 0.0
+    for q in range(t + 1, d):
+        y = order[q]
+        if changes[y, x]:
+            to, k = select(y, q, x, np.int64(0), problem, place, space, parents, scratch)
+            crossed += to - links[y]
+            paid += prices[k] - prices[sizes[y]]
+            if not full and crossed + price * paid > HOPE * hope:
+                break
+        if mine[y]:
+            at, size = select(x, q + 1, x, np.int64(0), problem, place, space, parents, mine)
+        delta, more = crossed + at - links[x], paid + prices[size] - prices[sizes[x]]
+        gain = change(delta, total, d, criterion) - penalty * more
+        if gain > best:
+            best = gain
+            target = q
+    return best, target
+
+
+@_kernel
+def move(x, target, total, problem, state, space, parents, dirty):
+    """Put node ``x`` at place ``target`` and select anew where that matters; returns the new total of links.
+
+    ``dirty`` (d,) marks the nodes whose places are worth trying again.
+    """
+    order, place, links, sizes, changes = state
+    t = place[x]
+    step = 1 if target > t else -1
+    for q in range(t, target, step):
+        order[q] = order[q + step]
+        place[order[q]] = q
+    order[target] = x
+    place[x] = target
+    for q in range(min(t, target), max(t, target) + 1):
+        y = order[q]
+        if y == x or changes[y, x]:
+            to, k = select(y, q, y, np.int64(0), problem, place, space, parents, changes[y])
+            total += to - links[y]
+            links[y], sizes[y] = to, k
+            for j in range(place.shape[0]):
+                if changes[y, j] or changes[j, y]:
+                    dirty[j] = 1
+            dirty[y] = 1
+    return total
+
+
+@_kernel
+def insertion_descent(order, stats, criterion, sweeps, full, floor, resolution, A):
     """Move single nodes of ``order`` (d,) to better places until none improves.
 
     Parents are chosen by :func:`select` among the predecessors; ``order`` and ``A`` (d, d) are overwritten.
@@ -675,52 +876,39 @@ def insertion_descent(order, stats, kind, penalty, offset, sweeps, full, floor, 
     and lead above the score ``floor``.
     Returns the score and the number of moves.
     """
-    C, F, scale, base = stats
-    d = C.shape[0]
+    kind, penalty, _, prices = criterion
+    d, r = stats[1].shape
     space = (
-        np.empty((d + 1, d)), np.empty(d), np.empty(d), np.empty((d, d)), np.empty((d + 1, F.shape[1])),
-        np.empty(d, np.uint8),
+        np.empty((d + 1, d)), np.empty(d), np.empty(d), np.empty((d, d)), np.empty((d + 1, r)), np.empty(d, np.uint8),
     )  # fmt: skip
-    parents = np.empty(d + 1, np.int64)
-    changes = np.zeros((d, d), np.uint8)
-    mine, scratch = np.empty(d, np.uint8), np.empty(d, np.uint8)
-    links, sizes = np.empty(d), np.zeros(d, np.int64)
-    prices = np.empty(d)
-    crossing, rest = np.empty((2, d)), np.empty(d + 1)
+    worth = np.empty(d)
+    problem = (stats, criterion, worth)
     place = np.empty(d, np.int64)
+    links, sizes, changes = np.empty(d), np.zeros(d, np.int64), np.zeros((d, d), np.uint8)
+    state = (order, place, links, sizes, changes)
+    parents = np.empty(d + 1, np.int64)
+    mine, scratch = np.empty(d, np.uint8), np.empty(d, np.uint8)
+    crossing, rest = np.empty((2, d)), np.empty(d + 1)
     # Nodes for which something has changed since their places were last tried; only the last sweep tries all.
     dirty = np.ones(d, np.uint8)
     for t in range(d):
         place[order[t]] = t
     total = 0.0
     for i in range(d):
-        total += base[i]
+        total += link(stats[3][i], criterion)
     score = -np.inf
     sweep = 0
     moves = 0
-    yes, no = np.int64(1), np.int64(0)
     while True:
-        # The price of an edge in units of a residual ratio (a share of it for bic-nv). Under equal variances it
-        # follows the total, ln((T - gain) / T) = -penalty; the first total, of the variances, only starts it.
+        # Under equal variances the worth of an edge follows the total; the first, of the variances, only starts it.
         for _ in range(4 if kind == BIC_EV and sweep == 0 else 1):
-            for i in range(d):
-                if kind == BIC_NV:
-                    prices[i] = 1.0 - math.exp(-d * penalty)
-                elif kind == LS:
-                    prices[i] = d * penalty / scale[i]
-                else:
-                    prices[i] = total * (1.0 - math.exp(-penalty)) / scale[i]
+            worth_of_edges(criterion, total, d, worth)
             if kind == BIC_EV or sweep == 0:
-                total = 0.0
-                for i in range(d):
-                    links[i], sizes[i] = select(
-                        i, place[i], i, no, stats, prices, kind, offset, place, space, parents, changes[i]
-                    )
-                    total += links[i]
-        count = 0
+                total = select_all(problem, state, space, parents)
+        paid = 0.0
         for i in range(d):
-            count += sizes[i]
-        score = -(math.log(total / d + offset) if kind == BIC_EV else total / d) - penalty * count
+            paid += prices[sizes[i]]
+        score = fit(total, d, criterion) - penalty * paid
         if sweep == sweeps:
             break
         sweep += 1
@@ -733,71 +921,19 @@ def insertion_descent(order, stats, kind, penalty, offset, sweeps, full, floor, 
                 continue
             dirty[x] = 0
             t = place[x]
-            best = resolution + max(0.0, floor - score)
-            target = t
-            for direction in range(-1, 2, 2):
-                end = 0 if direction < 0 else d - 1
-                # What crossing y changes in y does not depend on how far x goes.
-                hope = 0.0
-                if direction < 0:
-                    rest[0] = 0.0
-                    for q in range(t):
-                        y = order[q]
-                        crossing[0, y], crossing[1, y] = 0.0, 0.0
-                        if changes[y, x]:
-                            to, k = select(y, q, x, yes, stats, prices, kind, offset, place, space, parents, scratch)
-                            crossing[0, y], crossing[1, y] = to - links[y], k - sizes[y]
-                        # the most that the places before q can bring
-                        rest[q + 1] = rest[q] + max(0.0, -crossing[0, y] - price * crossing[1, y])
-                elif t < d - 1 and not full:
-                    to, k = select(x, d, x, no, stats, prices, kind, offset, place, space, parents, scratch)
-                    hope = links[x] + price * sizes[x] - to - price * k
-                for j in range(d):
-                    mine[j] = changes[x, j]
-                at, size = links[x], sizes[x]
-                crossed, edges = 0.0, 0.0
-                for q in range(t + direction, end + direction, direction):
-                    y = order[q]
-                    if direction > 0 and changes[y, x]:
-                        to, k = select(y, q, x, no, stats, prices, kind, offset, place, space, parents, scratch)
-                        crossed += to - links[y]
-                        edges += k - sizes[y]
-                        if not full and crossed + price * edges > 1.1 * hope:
-                            break
-                    elif direction < 0:
-                        crossed += crossing[0, y]
-                        edges += crossing[1, y]
-                    if mine[y]:
-                        limit = q if direction < 0 else q + 1
-                        at, size = select(x, limit, x, no, stats, prices, kind, offset, place, space, parents, mine)
-                    delta, more = crossed + at - links[x], edges + size - sizes[x]
-                    gain = change(delta, total, d, kind) - penalty * more
-                    if gain > best:
-                        best = gain
-                        target = q
-                    if direction < 0 and not full and delta + price * more > 1.1 * rest[q]:
-                        break
+            least = resolution + max(0.0, floor - score)
+            best, target = try_earlier(
+                x, least, problem, state, space, parents, mine, total, price, full, crossing, rest
+            )
+            gain, later = try_later(x, best, problem, state, space, parents, mine, total, price, full, scratch)
+            if later != t:
+                best, target = gain, later
             if target == t:
                 continue
             moved = True
             moves += 1
             score += best
-            step = 1 if target > t else -1
-            for q in range(t, target, step):
-                order[q] = order[q + step]
-                place[order[q]] = q
-            order[target] = x
-            place[x] = target
-            for q in range(min(t, target), max(t, target) + 1):
-                y = order[q]
-                if y == x or changes[y, x]:
-                    to, k = select(y, q, y, no, stats, prices, kind, offset, place, space, parents, changes[y])
-                    total += to - links[y]
-                    links[y], sizes[y] = to, k
-                    for j in range(d):
-                        if changes[y, j] or changes[j, y]:
-                            dirty[j] = 1
-                    dirty[y] = 1
+            total = move(x, target, total, problem, state, space, parents, dirty)
         if not moved:
             if not skipped:
                 break
@@ -806,7 +942,7 @@ def insertion_descent(order, stats, kind, penalty, offset, sweeps, full, floor, 
     for i in range(d):
         for j in range(d):
             A[j, i] = 0
-        to, k = select(i, place[i], i, no, stats, prices, kind, offset, place, space, parents, scratch)
+        _, k = select(i, place[i], i, np.int64(0), problem, place, space, parents, scratch)
         for a in range(k):
             A[parents[a], i] = 1
     return score, moves

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from .graphio import read_graph
-from .io import InputError, PathLike, read_table
+from ._checks import default_names, quoted
+from .files.atomic import InputError, PathLike
+from .files.graphs import read_graph
+from .files.tables import read_table
 from .simulate import Dataset
-from .table import default_names, quoted
 
 # The consensus of the literature that Sachs et al. (2005) compare with, as causal discovery papers use it.
 _SACHS_EDGES = {
@@ -86,9 +87,9 @@ def load_csv(data_path: PathLike, graph_path: PathLike) -> Dataset:
     Parameters
     ----------
     data_path : str or path-like
-        Any file that `io.read_table` reads.
+        Any file that `files.tables.read_table` reads.
     graph_path : str or path-like
-        Any file that `graphio.read_graph` reads; a graph without names has the order of the columns.
+        Any file that `files.graphs.read_graph` reads; a graph without names has the order of the columns.
 
     Returns
     -------

@@ -1,9 +1,16 @@
 """The estimator: one class over the pure functions of the package."""
 
-import warnings
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
-from dataclasses import replace
+import dataclasses
+import functools
+import inspect
+import json
+import platform
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from copy import copy
+from importlib.metadata import version
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,108 +18,128 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .discover import discover
-from .engines import ALGORITHMS
+from . import prune as pruning
+from ._checks import (
+    DataWarning,
+    check_names,
+    check_values,
+    choose,
+    data_warnings,
+    default_names,
+    frame_labels,
+    warn,
+)
+from ._parallel import effective_jobs, one_blas_thread
+from .edges import EdgeTable, removed_edges
+from .files.atomic import PathLike, write_atomically
+from .files.graphs import to_networkx, write_graph
 from .graph import as_adjacency, cpdag, is_dag, skeleton, topological_order
-from .graphio import to_networkx
 from .metrics import r2_scores, sortability
-from .moments import Moments, one_blas_thread
-from .nonlinear import BoundRegression
+from .moments import Moments
 from .progress import progress_bar
-from .prune import Verdict, explain_bic, explain_cam, explain_ci, explain_linear, kept
-from .scores import CRITERIA, Criterion, Linear, Score, choose
-from .search import Callback, SearchResult, check_options, policy_gradient
-from .table import check_names, check_values, data_warnings, default_names, frame_labels
-from .workers import effective_jobs
+from .scores import (
+    BIC,
+    CRITERIA,
+    Criterion,
+    GaussianProcess,
+    GraphScore,
+    LeastSquares,
+    Linear,
+    LinearOnTable,
+    Score,
+    SklearnRegression,
+    as_score,
+)
+from .search import A2C, PPO, REINFORCE, Budget, Conditional, NodeCredit, Orders, SearchResult, discover
 
 if TYPE_CHECKING:
     import networkx
 
-__all__ = ["ALIAS", "DataWarning"]
+__all__ = ["ALIAS"]
 
-# Scores that read the variances of the columns, and the share of causal pairs sorted by variance that is suspicious.
-EQUAL_VARIANCE = ("bic-ev", "ls")
+# Share of causal pairs sorted by variance that is suspicious under a criterion that reads the variances.
 SORTABLE = 0.9
 
-
-class DataWarning(UserWarning):
-    """Something about the data that can mislead the reader of the graph."""
-
-
-class _ScoreName(str):
-    """The name of a score that can also be called on data: scikit-learn's ``score(X)``."""
-
-    estimator: "ALIAS"
-
-    def __call__(self, X: Any, y: Any = None) -> float:
-        """Score of the estimated DAG on a table ``X`` (m, d), regressions refitted; higher is better."""
-        model = self.estimator
-        check_is_fitted(model)
-        values = validate_data(model, X, reset=False, dtype=np.float64, ensure_min_samples=2)
-        return float(Score(model._prepared(values), model.regression, str(self))(model.adjacency_matrix_))
+# Parameters of earlier versions, and where they are now.
+MOVED = {
+    "score": "score is now called criterion: criterion='bic-nv'",
+    "backend": "backend is gone: algorithm=vec2dag.sb3.PPO(...) or sb3.A2C(...) trains with Stable-Baselines3",
+    "prune_threshold": "prune_threshold belongs to the pruning: prune=vec2dag.prune.Threshold(threshold=...)",
+    "prune_alpha": "prune_alpha belongs to the pruning: prune=vec2dag.prune.CAM(alpha=...) or prune.CI(alpha=...)",
+}
+AXES: dict[str, tuple[type, ...]] = {
+    "criterion": (BIC, LeastSquares),
+    "regression": (Linear, GaussianProcess, SklearnRegression),
+    "algorithm": (Orders, Conditional, NodeCredit, PPO, A2C, REINFORCE),
+    "prune": (pruning.Threshold, pruning.CAM, pruning.CI),
+}
 
 
-class _ScoreParameter:
-    """Lets ``score`` be a parameter of the constructor and, as scikit-learn expects, a method."""
+def where_it_belongs(parameter: str) -> str | None:
+    """A sentence that names the axis to which a setting belongs; None if it is not known at all."""
+    if parameter in MOVED:
+        return MOVED[parameter]
+    homes = {
+        axis: [kind.__name__ for kind in kinds if parameter in {f.name for f in dataclasses.fields(kind)}]
+        for axis, kinds in AXES.items()
+    }
+    found = [f"{axis}={kinds[0]}({parameter}=...)" for axis, kinds in homes.items() if kinds]
+    axes = [axis for axis, kinds in homes.items() if kinds]
+    return f"{parameter} is a setting of the {' or the '.join(axes)}: {', '.join(found)}" if found else None
 
-    def __get__(self, model: "ALIAS | None", owner: type) -> Any:
-        if model is None:
-            return self
-        value = model.__dict__["score"]
-        if not isinstance(value, str):
-            return value
-        name = _ScoreName(value)
-        name.estimator = model
-        return name
 
-    def __set__(self, model: "ALIAS", value: Any) -> None:
-        model.__dict__["score"] = value
+def _explains_moved(init: Callable[..., None]) -> Callable[..., None]:
+    """A constructor that says of a parameter it does not have where that belongs."""
+    own = inspect.signature(init).parameters
+
+    @functools.wraps(init)
+    def explained(self: Any, *args: Any, **parameters: Any) -> None:
+        _refuse_moved([name for name in parameters if name not in own])
+        init(self, *args, **parameters)
+
+    return explained
+
+
+def _refuse_moved(strange: Iterable[str]) -> None:
+    for name in strange:
+        if (sentence := where_it_belongs(name)) is not None:
+            raise TypeError(f"ALIAS has no parameter {name!r}: {sentence}")
 
 
 class ALIAS(BaseEstimator):
     """Causal discovery by policy gradient over vectors that all decode to DAGs.
 
+    Four axes say what is done; each is a short name or a small object that holds settings.
+
     Parameters
     ----------
-    score : {"bic-nv", "bic-ev", "ls"}, Criterion, Score, or callable, default "bic-nv"
+    criterion : {"bic-nv", "bic-ev", "ls"}, BIC, LeastSquares, Score, or callable, default "bic-nv"
         What to maximise. ``"bic-nv"`` (unequal noise variances) with linear regression does not depend on the units of
         the columns; ``"bic-ev"`` and ``"ls"`` (equal noise variances) read the variances themselves. A callable takes
         an adjacency matrix (d, d) and returns a number.
-    regression : {"linear", "gp"}, GaussianProcess, SklearnRegression, or regressor, default "linear"
+    regression : {"linear", "gp"}, Linear, GaussianProcess, SklearnRegression, or regressor, default "linear"
         How nodes are regressed on their parents: linearly, by Gaussian processes (``"gp"`` is ``GaussianProcess()``,
         the paper's), or by any estimator with ``fit`` and ``predict``.
-    algorithm : {"auto", "conditional", "credit", "ppo", "a2c", "reinforce"}, default "auto"
-        ``"auto"`` is the conditional gradient for equal-variance scores, the policy over orders for ``"bic-nv"``
-        (for which the gradient alone stops short), and PPO for callables. With ``backend="sb3"``: ``"ppo"`` (also
-        for ``"auto"``), ``"a2c"`` or any on-policy class of Stable-Baselines3.
-    backend : {"native", "sb3"}, default "native"
-        ``"sb3"`` is the paper's own set-up, a network trained by Stable-Baselines3 (an extra), and without
-        ``refine`` its estimate is the decoded mean; :meth:`paper` has the paper's settings.
-    n_steps, batch_size, learning_rate : optional
-        Of the search; None takes the algorithm's own. The policy over orders, default for ``"bic-nv"``, has no use for
-        the learning rate, ``entropy`` and ``bound``.
-    entropy : float, default 0.0
-        Weight of the entropy of the policy in the objective.
-    bound : float, default 10.0
-        Half the width of the cube of vectors.
+    algorithm : {"auto", "orders", "conditional", "credit", "ppo", "a2c", "reinforce"}, or settings, default "auto"
+        How to search: ``PPO(n_steps=...)``, ``Orders(batch_size=...)`` and so on; ``vec2dag.sb3.PPO(...)``,
+        ``sb3.A2C(...)`` or any on-policy class of Stable-Baselines3. ``"auto"`` is the conditional gradient for
+        equal-variance criteria with linear regression, the policy over orders otherwise (for which the gradient alone
+        stops short), and PPO for callables.
+    prune : {"auto", "linear", "bic", "cam", "ci", None}, settings or callable, default "auto"
+        ``"linear"`` thresholds regression coefficients (``prune.Threshold``), ``"bic"`` removes edges while the linear
+        BIC improves, ``"cam"`` tests every parent in an additive regression, ``"ci"`` tests conditional independence
+        (:mod:`vec2dag.prune` has them all with their settings); a callable maps ``(X, A)`` to an adjacency matrix with
+        fewer edges. ``"auto"`` is ``"cam"`` for regressions that are not linear, ``"linear"`` for linear equal-variance
+        criteria, and nothing otherwise: ``"bic-nv"`` has already selected, and a threshold on coefficients would depend
+        on the units.
     init : {"auto", "random"}, adjacency matrix (d, d), or order (d,), default "auto"
-        Where the policy starts; ``"auto"`` is the greedy equal-variance order for ``"bic-ev"`` and ``"ls"`` and
+        Where the search starts; ``"auto"`` is the greedy equal-variance order for ``"bic-ev"`` and ``"ls"`` and
         random otherwise, ``"random"`` is the paper's cold start. ``search_.init`` says which it was.
     refine : bool, default True
         Continue with insertion search until no move of a node in the order and no change of an edge improves the
-        score (``search_.certified``). Up to 12 columns (7 for regressions other than linear) the best of all DAGs is
-        computed for ``"bic-nv"`` and ``"ls"`` (``search_.exact``). Arbitrary callables are not refined.
-    prune : {"auto", "linear", "bic", "cam", "ci", None} or callable, default "auto"
-        ``"linear"`` thresholds regression coefficients, ``"bic"`` removes edges while the linear BIC improves,
-        ``"cam"`` tests every parent in an additive regression, ``"ci"`` tests conditional independence
-        (:mod:`vec2dag.prune` has them all with their options); a callable maps ``(X, A)`` to an adjacency matrix.
-        ``"auto"`` is ``"cam"`` for regressions that are not linear, ``"linear"`` for linear equal-variance scores, and
-        nothing otherwise: ``"bic-nv"`` has already selected, and a threshold on coefficients would depend on the
-        units.
-    prune_threshold : float, default 0.3
-        Least coefficient for ``"linear"``.
-    prune_alpha : float, default 0.001
-        Significance level for ``"cam"`` and ``"ci"``.
+        score (``search_.certificate`` says what exactly was checked). Up to 12 columns (7 for regressions other than
+        linear) the best of all DAGs is computed for ``"bic-nv"`` and ``"ls"`` (``search_.exact``). Arbitrary callables
+        are not refined.
     standardize : bool, default False
         Divide the columns by their standard deviations first.
     knowledge : None
@@ -122,7 +149,7 @@ class ALIAS(BaseEstimator):
         A file in which the local scores of a regression that is not linear are kept: a run that is interrupted and
         started again, or repeated with other settings of the search, does not fit them again.
     n_jobs : int, optional
-        Threads; None uses every core. The result does not depend on it.
+        Threads; None uses every core. The result does not depend on it. A Score as the criterion keeps its own number.
     random_state : int, Generator, RandomState or None
     verbose : int, default 0
         1 shows a progress bar on a terminal.
@@ -136,6 +163,8 @@ class ALIAS(BaseEstimator):
     cpdag_ : array of shape (d, d), uint8
         Only for linear ``"bic-nv"``, which cannot tell members of a Markov equivalence class apart: 1 in both
         directions where the data do not determine the direction.
+    edges_ : EdgeTable
+        The edges with names, strongest first; ``pandas.DataFrame(model.edges_)`` is a frame of them.
     prune_table_ : list of Verdict
         Of every edge of ``adjacency_raw_`` what pruning found and decided; empty without pruning and for callables.
     weights_ : array of shape (d, d)
@@ -147,18 +176,20 @@ class ALIAS(BaseEstimator):
         Of ``adjacency_raw_``, divided by n d.
     diagnostics_ : dict
         ``varsortability`` and ``r2_sortability``: the shares of causal pairs of the estimated graph that variances,
-        or R2, alone would order the same way (nan without edges). Near 1 under an equal-variance score, fit warns.
+        or R2, alone would order the same way (nan without edges). Near 1 under an equal-variance criterion, fit warns.
     history_ : dict of arrays
         One entry a step of the search.
     search_ : SearchResult
         All that the search returned.
     n_iter_ : int
+    notes_ : list of str
+        What fit has warned of.
+    seconds_ : float
+        What fit has taken.
+    n_samples_ : int
+        Rows of the table.
     n_features_in_ : int
     feature_names_in_ : array of str, if the data had names
-
-    Notes
-    -----
-    With a named score, ``model.score(X)`` is the score of the estimated DAG on a table, for cross-validation.
 
     Examples
     --------
@@ -166,30 +197,25 @@ class ALIAS(BaseEstimator):
     >>> rng = np.random.default_rng(0)
     >>> x = rng.standard_normal(1000)
     >>> y = 2 * x + rng.standard_normal(1000)
-    >>> ALIAS(score="bic-ev", random_state=0).fit(np.column_stack([x, y])).adjacency_matrix_
+    >>> model = ALIAS(criterion="bic-ev", random_state=0).fit(np.column_stack([x, y]))
+    >>> model.adjacency_matrix_
     array([[0, 1],
            [0, 0]], dtype=uint8)
+    >>> model.edges_["source"], model.edges_["target"]
+    (['x0'], ['x1'])
     """
 
-    score: Any = _ScoreParameter()
     cpdag_: NDArray[np.uint8]
 
+    @_explains_moved
     def __init__(
         self,
-        score: str | Criterion | Score | Callable[[Any], float] = "bic-nv",
+        criterion: str | Criterion | Score | Callable[[Any], float] = "bic-nv",
         regression: Any = "linear",
-        algorithm: str | type = "auto",
-        backend: str = "native",
-        n_steps: int | None = None,
-        batch_size: int | None = None,
-        learning_rate: float | None = None,
-        entropy: float = 0.0,
-        bound: float = 10.0,
+        algorithm: Any = "auto",
+        prune: Any = "auto",
         init: str | ArrayLike = "auto",
         refine: bool = True,
-        prune: str | Callable[[Any, Any], Any] | None = "auto",
-        prune_threshold: float = 0.3,
-        prune_alpha: float = 0.001,
         standardize: bool = False,
         knowledge: Any = None,
         time_budget: float | None = None,
@@ -198,20 +224,12 @@ class ALIAS(BaseEstimator):
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
-        self.score = score
+        self.criterion = criterion
         self.regression = regression
         self.algorithm = algorithm
-        self.backend = backend
-        self.n_steps = n_steps
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.entropy = entropy
-        self.bound = bound
+        self.prune = prune
         self.init = init
         self.refine = refine
-        self.prune = prune
-        self.prune_threshold = prune_threshold
-        self.prune_alpha = prune_alpha
         self.standardize = standardize
         self.knowledge = knowledge
         self.time_budget = time_budget
@@ -220,9 +238,15 @@ class ALIAS(BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
+    def set_params(self, **params: Any) -> "ALIAS":
+        """Set parameters, those of settings as in ``algorithm__n_steps``."""
+        _refuse_moved(name for name in params if "__" not in name and name not in self.get_params(deep=False))
+        super().set_params(**params)
+        return self
+
     @classmethod
     def paper(cls, **parameters: Any) -> "ALIAS":
-        """The paper's own configuration for linear data, on the ``sb3`` backend.
+        """The paper's own configuration for linear data, trained by Stable-Baselines3 (an extra).
 
         PPO, 64 parallel one-step environments, 20,000 updates, learning rate 0.0003, whole-graph reward, the decoded
         mean without refinement, coefficients pruned at 0.3.
@@ -230,24 +254,13 @@ class ALIAS(BaseEstimator):
         Parameters
         ----------
         **parameters
-            In place of the paper's, as in ``ALIAS.paper(n_steps=1000)``. ``score=Score(X, "linear", "bic-ev",
-            reference=True)`` also takes the formulas of the released implementation.
+            In place of the paper's, as in ``ALIAS.paper(algorithm=sb3.PPO(n_steps=1000))``. ``criterion=Score(X,
+            Linear(reference=True), "bic-ev")`` also takes the formulas of the released implementation.
         """
-        settings: dict[str, Any] = {
-            "score": "bic-ev",
-            "algorithm": "ppo",
-            "backend": "sb3",
-            "n_steps": 20_000,
-            "batch_size": 64,
-            "learning_rate": 0.0003,
-            "init": "random",
-            "refine": False,
-        }
-        return cls(**(settings | parameters))
+        from . import sb3
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Parameters of the constructor, as they were given."""
-        return {**super().get_params(deep), "score": self.__dict__["score"]}
+        settings = {"criterion": "bic-ev", "algorithm": sb3.PPO(), "init": "random", "refine": False}
+        return cls(**(settings | parameters))
 
     def fit(self, X: Any, y: Any = None, *, names: Sequence[str] | None = None) -> "ALIAS":
         """Estimate the causal DAG of a table.
@@ -264,94 +277,73 @@ class ALIAS(BaseEstimator):
         -------
         self
         """
-        self._check_parameters()
-        with one_blas_thread(), progress_bar(self.verbose) as callback:
-            self._fit(X, names, callback)
+        start = time.perf_counter()
+        fitted = self._unfitted()
+        with one_blas_thread():
+            fitted._fit(X, names)
+        fitted.seconds_ = time.perf_counter() - start
+        # Only now: a fit that fails leaves the estimator as it was.
+        self.__dict__ = fitted.__dict__
         return self
 
-    @property
-    def _linear(self) -> bool:
-        return isinstance(self.regression, str) and self.regression == "linear"
+    def _unfitted(self) -> "ALIAS":
+        """A copy without anything learned."""
+        fresh = copy(self)
+        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
+            delattr(fresh, name)
+        return fresh
 
-    def _prepared(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """A copy of the table as regressions get it: centred, and standardised if asked."""
-        # The sums of a mean depend on the layout in memory.
-        values = np.ascontiguousarray(values)
-        values = values - values.mean(axis=0)
-        return values / values.std(axis=0) if self.standardize else values
-
-    def _fit(self, X: Any, names: Sequence[str] | None, callback: Callback | None) -> None:
+    def _fit(self, X: Any, names: Sequence[str] | None) -> None:
+        self.notes_: list[str] = []
+        self._check_parameters()
         data = self._validate(X, names)
         moments = data if isinstance(data, Moments) else Moments.of(data, self._names)
         if self.standardize:
             moments = moments.standardised()
-        linear = Linear(moments)
+        linear = LinearOnTable(moments)
         score = self._make_score(data, linear)
-        method = self._pruning(score)
-        if method in ("cam", "ci") and isinstance(data, Moments):
+        pruner = self._pruner(score)
+        if isinstance(data, Moments) and getattr(pruner, "needs_rows", False):
             raise ValueError(f"prune={self.prune!r} needs the rows of the table, X is Moments; prune=None needs none")
-        with nullcontext() if self.checkpoint is None else score.stored(self.checkpoint):
+        with self._stored(score), progress_bar(self.verbose) as callback:
             found = discover(
                 score,
-                d=linear.d,
                 rng=_generator(self.random_state),
-                algorithm=self.algorithm,
-                search=_search(self.backend),
+                algorithm=self._algorithm(),
                 init=self.init,
                 refine=self.refine,
-                n_steps=self.n_steps,
-                batch_size=self.batch_size,
-                learning_rate=self.learning_rate,
-                entropy=self.entropy,
-                bound=self.bound,
                 time_budget=self.time_budget,
                 callback=callback,
             )
-        self.adjacency_raw_ = found.A
-        self.score_ = found.score
-        self._prune(data, linear, method)
-        self._describe(found, linear, score)
+        A, self.prune_table_ = self._pruned(pruner, data, linear, found.A)
+        self._describe(found, A, linear, score)
         self._diagnose(moments, score)
 
     # The steps of fit, in the order of their use.
 
     def _check_parameters(self) -> None:
-        known = choose("backend", self.backend, {"native": tuple(ALGORITHMS), "sb3": ("ppo", "a2c")})
-        if isinstance(self.algorithm, str) or self.backend == "native":
-            choose("algorithm", str(self.algorithm), dict.fromkeys(("auto", *known)))
         if self.knowledge is not None:
             raise NotImplementedError(
                 f"knowledge={self.knowledge!r}: background knowledge is coming in a later version"
             )
-        if isinstance(self.score, str):
-            choose("score", self.score, CRITERIA)
-        if isinstance(self.init, str):
-            choose("init", self.init, {"auto": None, "random": None})
-        if isinstance(self.prune, str):
-            choose("prune", self.prune, dict.fromkeys(("auto", "linear", "bic", "cam", "ci")))
-        elif self.prune is not None and not callable(self.prune):
-            raise ValueError(
-                f"prune={self.prune!r}: allowed are 'auto', 'linear', 'bic', 'cam', 'ci', None, and callables "
-                "(X, A) -> A"
-            )
-        if not self.prune_threshold >= 0:
-            raise ValueError(f"prune_threshold must be at least 0, got {self.prune_threshold!r}")
-        if not 0 < self.prune_alpha < 1:
-            raise ValueError(f"prune_alpha must be between 0 and 1, got {self.prune_alpha!r}")
-        check_options(self.bound, self.entropy, self.time_budget)
-        named = isinstance(self.score, str | Criterion)
-        if not (named or self._linear):
-            raise ValueError(
-                f"regression={self.regression!r} has no effect on score={self.score!r}, which has its own: leave it out"
-            )
-        if self.checkpoint is not None and not isinstance(self.score, Score) and (self._linear or not named):
-            raise ValueError(
-                "checkpoint keeps the local scores of regressions that are not linear: regression='linear' takes "
-                "microseconds each, and a callable score has none"
-            )
-        if self.standardize and isinstance(self.score, Score):
-            raise ValueError("standardize=True has no effect on a Score, which holds its own data: standardise those")
+        Budget(self.time_budget)
         effective_jobs(self.n_jobs)
+        named = isinstance(self.criterion, str | Criterion)
+        if isinstance(self.criterion, str):
+            choose("criterion", self.criterion, CRITERIA)
+        elif not named and not callable(self.criterion):
+            raise ValueError(
+                f"criterion={self.criterion!r}: allowed are {', '.join(map(repr, CRITERIA))}, BIC(...), "
+                "LeastSquares(...), a Score, and callables A -> float"
+            )
+        plain = isinstance(self.regression, str) and self.regression == "linear"
+        if not named and not plain:
+            raise ValueError(
+                f"regression={self.regression!r} has no effect on criterion={self.criterion!r}, which has its own: "
+                "leave it out"
+            )
+        if self.standardize and isinstance(self.criterion, Score):
+            raise ValueError("standardize=True has no effect on a Score, which holds its own data: standardise those")
 
     def _validate(self, X: Any, names: Sequence[str] | None) -> NDArray[np.float64] | Moments:
         """Data that can be learned from; sets ``n_features_in_`` and the names."""
@@ -361,87 +353,110 @@ class ALIAS(BaseEstimator):
                 raise ValueError(f"2 rows and 2 columns are needed at least, X has {X.n} and {d}")
             self._names = X.names if names is None else check_names(names, d)
             self.feature_names_in_ = np.array(self._names, dtype=object)
-            return replace(X, names=self._names)
+            self.n_samples_ = X.n
+            return dataclasses.replace(X, names=self._names)
         labels = frame_labels(X)
         values: NDArray[np.float64] = validate_data(
             self, X, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=2, ensure_min_features=2
         )
-        d = values.shape[1]
+        self.n_samples_, d = values.shape
         if names is not None:
             self.feature_names_in_ = np.array(check_names(names, d), dtype=object)
         known = getattr(self, "feature_names_in_", labels)
         self._names = default_names(d) if known is None else check_names([str(name) for name in known], d)
         check_values(values, self._names)
         for sentence in data_warnings(values, self._names):
-            warnings.warn(sentence, DataWarning, stacklevel=3)
+            self._note(sentence)
         return values
 
-    def _make_score(self, data: NDArray[np.float64] | Moments, linear: Linear) -> Any:
-        if isinstance(self.score, Score):
-            if self.score.d != linear.d:
-                raise ValueError(f"score is for {self.score.d} columns, X has {linear.d}")
-            return self.score
-        if isinstance(self.score, str | Criterion):
-            if self._linear:
-                return Score(None, linear, self.score, n_jobs=self.n_jobs)
-            table = data if isinstance(data, Moments) else self._prepared(data)
-            return Score(table, self.regression, self.score, n_jobs=self.n_jobs, names=self._names)
-        if callable(self.score):
-            return self.score
-        raise ValueError(
-            f"score={self.score!r}: allowed are 'bic-nv', 'bic-ev', 'ls', a Criterion, a Score, and "
-            "callables A -> float"
-        )
+    def _note(self, sentence: str) -> None:
+        """Warn, and remember that."""
+        self.notes_.append(sentence)
+        warn(sentence, DataWarning)
 
-    def _pruning(self, score: Any) -> Any:
-        """The method that ``prune`` stands for."""
-        if not isinstance(self.prune, str) or self.prune != "auto":
+    def _make_score(self, data: NDArray[np.float64] | Moments, linear: LinearOnTable) -> GraphScore:
+        """What is maximised."""
+        if not isinstance(self.criterion, str | Criterion):
+            return as_score(self.criterion, linear.d)
+        if isinstance(self.regression, str) and self.regression == "linear":
+            # The statistics of the table are known already.
+            return Score(None, linear, self.criterion, n_jobs=self.n_jobs)
+        table = data if isinstance(data, Moments) else self._prepared(data)
+        return Score(table, self.regression, self.criterion, n_jobs=self.n_jobs, names=self._names)
+
+    def _prepared(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """A copy of the table as regressions get it: centred, and standardised if asked."""
+        # The sums of a mean depend on the layout in memory.
+        values = np.ascontiguousarray(values)
+        values = values - values.mean(axis=0)
+        return values / values.std(axis=0) if self.standardize else values
+
+    def _pruner(self, score: GraphScore) -> Any:
+        """What ``prune`` stands for: settings, a callable, or None."""
+        if isinstance(self.prune, str) and self.prune != "auto":
+            return choose("prune", self.prune, {"auto": pruning.CAM, **pruning.PRUNERS})()
+        if self.prune is None or hasattr(self.prune, "explain") or callable(self.prune):
+            if isinstance(self.prune, type):
+                raise ValueError(f"prune={self.prune!r} is a class: settings are made by calling it")
             return self.prune
+        if self.prune != "auto":
+            raise ValueError(
+                f"prune={self.prune!r}: allowed are 'auto', {', '.join(map(repr, pruning.PRUNERS))}, None, settings "
+                "such as prune.CAM(alpha=0.01), and callables (X, A) -> A"
+            )
         if not isinstance(score, Score):
             return None
-        if isinstance(score.regression, BoundRegression):
-            return "cam"
-        return "linear" if isinstance(score.regression, Linear) and score.criterion.name in EQUAL_VARIANCE else None
+        if not score.regression.linear:
+            return pruning.CAM()
+        return pruning.Threshold() if score.criterion.equal_variances else None
 
-    def _prune(self, data: Any, linear: Linear, method: Any) -> None:
-        A = self.adjacency_raw_
-        self.prune_table_: list[Verdict] = []
-        if callable(method):
-            pruned = as_adjacency(method(data, A.copy()), "the result of prune")
-            if pruned.shape != A.shape or not is_dag(pruned):
-                problem = "a directed cycle" if pruned.shape == A.shape else f"shape {pruned.shape}"
-                raise ValueError(f"prune must return a DAG of shape {A.shape}; the result has {problem}")
-            self.adjacency_matrix_ = pruned
-            return
-        if method == "linear":
-            self.prune_table_ = explain_linear(linear, A, self.prune_threshold)
-        elif method == "bic":
-            self.prune_table_ = explain_bic(linear, A)
-        elif method == "cam":
-            self.prune_table_ = explain_cam(data, A, self.prune_alpha, n_jobs=self.n_jobs)
-        elif method == "ci":
-            self.prune_table_ = explain_ci(data, A, self.prune_alpha, n_jobs=self.n_jobs)
-        self.adjacency_matrix_ = kept(A, self.prune_table_)
+    def _algorithm(self) -> Any:
+        """Names and settings as they are; a class of Stable-Baselines3 as settings of it."""
+        if not isinstance(self.algorithm, type):
+            return self.algorithm
+        from . import sb3
 
-    def _describe(self, found: SearchResult, linear: Linear, score: Any) -> None:
-        A = self.adjacency_matrix_
+        return sb3.OnPolicy(self.algorithm)
+
+    @contextmanager
+    def _stored(self, score: GraphScore) -> Iterator[None]:
+        """Context in which local scores are kept in the checkpoint, if there is one."""
+        if self.checkpoint is not None and score.local is None:
+            raise ValueError("checkpoint keeps local scores of regressions: a callable criterion has none")
+        with nullcontext() if self.checkpoint is None else score.local.stored(self.checkpoint):  # type: ignore[union-attr]
+            yield
+
+    def _pruned(
+        self, pruner: Any, data: Any, linear: LinearOnTable, A: NDArray[np.uint8]
+    ) -> tuple[NDArray[np.uint8], list[pruning.Verdict]]:
+        """The graph after pruning, and the verdicts on its edges."""
+        if pruner is None:
+            return A.copy(), []
+        if hasattr(pruner, "explain"):
+            verdicts = pruner.explain(data if pruner.needs_rows else linear, A, n_jobs=self.n_jobs)
+            return pruning.kept(A, verdicts), verdicts
+        pruned = as_adjacency(pruner(data, A.copy()), "the result of prune")
+        if pruned.shape != A.shape:
+            raise ValueError(f"prune must return a graph of shape {A.shape}, got {pruned.shape}")
+        if (pruned > A).any():
+            i, j = np.argwhere(pruned > A)[0]
+            raise ValueError(f"prune may only remove edges; it has added {self._names[i]!r} -> {self._names[j]!r}")
+        return pruned, []
+
+    def _describe(self, found: SearchResult, A: NDArray[np.uint8], linear: LinearOnTable, score: GraphScore) -> None:
+        assert is_dag(A)
+        self.adjacency_raw_, self.adjacency_matrix_ = found.A, A
+        self.score_ = found.score
         self.search_ = found
         self.history_ = found.history
         self.n_iter_ = found.n_iter
         self.weights_ = linear.coefficients(A)
         self.causal_order_ = topological_order(A)
-        if hasattr(self, "cpdag_"):
-            del self.cpdag_
-        if (
-            isinstance(score, Score)
-            and score.criterion.name == "bic-nv"
-            and isinstance(score.regression, Linear)
-            and not score.regression.reference
-        ):
+        if isinstance(score, Score) and score.score_equivalent:
             # An edge that was free before pruning stays free: pruning must not create a collider.
             self.cpdag_ = cpdag(self.adjacency_raw_) * skeleton(A)
 
-    def _diagnose(self, moments: Moments, score: Any) -> None:
+    def _diagnose(self, moments: Moments, score: GraphScore) -> None:
         """How well the scale of the columns alone would have sorted the estimated graph."""
         A = self.adjacency_matrix_
         # Equal up to rounding is a tie: standardised columns have nothing to sort by.
@@ -450,15 +465,26 @@ class ALIAS(BaseEstimator):
             "r2_sortability": sortability(r2_scores(moments.factor), A, tol=1e-9),
         }
         sorted_by_variance = self.diagnostics_["varsortability"]
-        if isinstance(score, Score) and score.criterion.name in EQUAL_VARIANCE and sorted_by_variance > SORTABLE:
-            warnings.warn(
+        if isinstance(score, Score) and score.criterion.equal_variances and sorted_by_variance > SORTABLE:
+            self._note(
                 f"{score.criterion.name} assumes equal noise variances and reads the scale of the columns; sorting "
                 f"by variance alone would order {sorted_by_variance:.0%} of the causal pairs of this graph alike. "
                 "If the columns do not share one natural unit the directions may be an artefact of their units; "
-                "score='bic-nv' with linear regression does not depend on units",
-                DataWarning,
-                stacklevel=4,
+                "criterion='bic-nv' with linear regression does not depend on units"
             )
+
+    # What a fitted model says.
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Criterion of the estimated DAG on a table ``X`` (m, d), regressions refitted; higher is better.
+
+        For cross-validation. A Score or a callable as the criterion holds its own data and cannot be asked.
+        """
+        check_is_fitted(self)
+        if not isinstance(self.criterion, str | Criterion):
+            raise ValueError("score(X) needs criterion='bic-nv' or another that can be computed on other data")
+        values = validate_data(self, X, reset=False, dtype=np.float64, ensure_min_samples=2)
+        return float(Score(self._prepared(values), self.regression, self.criterion)(self.adjacency_matrix_))
 
     @property
     def free_(self) -> NDArray[np.bool_]:
@@ -474,14 +500,87 @@ class ALIAS(BaseEstimator):
         check_is_fitted(self)
         return to_networkx(self.adjacency_matrix_, self._names, weights=self.weights_, free=self.free_)
 
+    @property
+    def edges_(self) -> EdgeTable:
+        """The edges with names, strongest first."""
+        check_is_fitted(self)
+        return EdgeTable.of(self._names, self.adjacency_matrix_, self.weights_, self.free_, self.prune_table_)
 
-def _search(backend: str) -> Callable[..., SearchResult]:
-    """What runs the algorithm."""
-    if backend == "native":
-        return policy_gradient
-    from .sb3 import train
+    def summary(self) -> str:
+        """What was found, as text: the edges, those that pruning removed, and one line about the fit."""
+        check_is_fitted(self)
+        edges = int(self.adjacency_matrix_.sum())
+        if edges:
+            parts = [str(self.edges_)]
+        elif self.adjacency_raw_.any():
+            parts = ["no edges are left after pruning"]
+        else:
+            parts = ["no edges: the score prefers the columns to be independent"]
+        if removed := removed_edges(self.prune_table_, self._names):
+            parts.append(removed)
+        parts.append(
+            f"{self.n_samples_} rows, {self.n_features_in_} columns, {edges} edges, "
+            f"{self._criterion_name} {self.score_:.6f}, {self.seconds_:.1f} s"
+        )
+        return "\n\n".join(parts)
 
-    return train
+    @property
+    def _criterion_name(self) -> str:
+        return self.criterion if isinstance(self.criterion, str) else getattr(self.criterion, "name", "score")
+
+    def run(self) -> dict[str, Any]:
+        """What was run, with which settings and versions, and how the search ended: the content of ``run.json``."""
+        check_is_fitted(self)
+        found = self.search_
+        return {
+            "rows": self.n_samples_,
+            "columns": self.n_features_in_,
+            "parameters": {k: v for k, v in self.get_params(deep=False).items() if k != "verbose"},
+            "seed": self.random_state,
+            "score": self.score_,
+            "edges": int(self.adjacency_matrix_.sum()),
+            "edges_before_pruning": int(self.adjacency_raw_.sum()),
+            "pruning": [
+                {**dataclasses.asdict(v), "source": self._names[v.source], "target": self._names[v.target]}
+                for v in self.prune_table_
+            ],
+            "fits": found.fits,
+            "steps": found.n_iter,
+            "stopped": found.stopped,
+            "algorithm": found.algorithm,
+            "init": found.init,
+            "certified": found.certified,
+            "certificate": None if found.certificate is None else str(found.certificate),
+            "exact": found.exact,
+            "seconds": round(self.seconds_, 3),
+            "warnings": self.notes_,
+            "versions": {
+                "python": platform.python_version(),
+                **{name: version(name) for name in ("vec2dag", "numpy", "scipy", "scikit-learn", "numba", "networkx")},
+            },
+        }
+
+    def save(self, folder: PathLike, **about: Any) -> list[Path]:
+        """Write the graph and how it was found to a folder, which is made if needed.
+
+        Parameters
+        ----------
+        folder : path
+            Receives ``graph.json``, ``adjacency.csv``, ``graph.dot``, ``graph.graphml`` and ``run.json``.
+        **about
+            What else ``run.json`` should say first, as in ``data="table.csv"``; the values can be written as JSON.
+
+        Returns
+        -------
+        list of Path
+            The files.
+        """
+        run = self.run()
+        content = {key: value for key, value in about.items() if key not in run} | run | about
+        files = write_graph(folder, self.adjacency_matrix_, self._names, weights=self.weights_, free=self.free_)
+        file = Path(folder) / "run.json"
+        write_atomically(file, (json.dumps(content, indent=2, default=str) + "\n").encode())
+        return [*files, file]
 
 
 def _generator(random_state: Any) -> np.random.Generator:

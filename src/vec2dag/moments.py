@@ -4,42 +4,17 @@ The factor ``T`` satisfies ``T'T = sum_k (x_k - mean)(x_k - mean)'``. It holds w
 square root of its condition number, so it keeps the digits that a covariance loses on nearly dependent columns.
 """
 
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import ArrayLike, NDArray
-from threadpoolctl import threadpool_limits
 
-from .table import as_table, check_names, default_names, quoted
+from ._checks import as_table, is_constant_by_moments, names_of, quoted
+from ._parallel import one_blas_thread
 
 __all__ = ["Moments"]
-
-
-_lock = threading.Lock()
-_inside: list[threadpool_limits] = []
-
-
-@contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """Context in which BLAS does not start threads; contexts of several threads may overlap.
-
-    On matrices of a few hundred columns they bring nothing, and on a busy machine they wait for each other: a QR of
-    1000 x 200 numbers takes 7 ms with one thread and has been seen to take 1.5 s with two.
-    """
-    with _lock:
-        # The limit belongs to the process: the first to come sets it, the last to leave restores what was before.
-        _inside.append(_inside[0] if _inside else threadpool_limits(limits=1, user_api="blas"))
-    try:
-        yield
-    finally:
-        with _lock:
-            limits = _inside.pop()
-            if not _inside:
-                limits.restore_original_limits()
 
 
 def _triangular(rows: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -74,9 +49,8 @@ class Moments:
         """Statistics of a table ``X`` (n, d) of finite numbers."""
         values = as_table(X)
         d = values.shape[1]
-        labels = default_names(d) if names is None else check_names(names, d)
         mean = values.mean(axis=0)
-        return cls(len(values), mean, _triangular(values - mean), labels)
+        return cls(len(values), mean, _triangular(values - mean), names_of(names, d))
 
     def merge(self, other: "Moments") -> "Moments":
         """Statistics of the two tables stacked; neither is modified."""
@@ -105,8 +79,7 @@ class Moments:
     def variances(self) -> NDArray[np.float64]:
         """Variances (d,) of the columns; refuses constant ones by name."""
         variances = (self.factor**2).sum(axis=0) / self.n
-        # Rounding of the mean leaves a constant column with a variance of eps^2 relative to its square.
-        constant = np.flatnonzero(variances <= 1e-28 * self.mean**2)
+        constant = np.flatnonzero(is_constant_by_moments(self.mean, variances))
         if len(constant):
             raise ValueError(f"columns must vary: {quoted(self.names[j] for j in constant)} constant")
         return variances

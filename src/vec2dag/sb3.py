@@ -6,37 +6,38 @@ and, scored a batch at a time, ``gymnasium.make_vec("vec2dag/DAG-v0", num_envs=6
 
 import inspect
 import random
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .engines import GraphScore, batched
+from ._checks import number, whole_number
+from ._settings import Settings
 from .graph import vec2dag, vec_dim
-from .policy import GaussianPolicy
-from .scores import choose
-from .search import Callback, Record, SearchResult, check_options, positive_int
+from .scores import GraphScore, as_score
+from .search import Budget, GaussianPolicy, SearchResult
+from .search.gradient import Record
+from .search.start import Start
 
 # At import, unlike other extras: their classes are the bases of ours.
 try:
     import gymnasium
+    import stable_baselines3
     import torch
     from gymnasium import spaces
     from gymnasium.vector import AutoresetMode
-    from stable_baselines3 import A2C, PPO
     from stable_baselines3.common.callbacks import BaseCallback
     from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
     from stable_baselines3.common.vec_env import VecEnv
 except ImportError as error:
     raise ImportError('vec2dag.sb3 needs torch, stable-baselines3 and gymnasium: pip install "vec2dag[sb3]"') from error
 
-__all__ = ["ENV_ID", "DagEnv", "DagVecEnv", "DagVectorEnv", "train"]
+__all__ = ["A2C", "ENV_ID", "PPO", "DagEnv", "DagVecEnv", "DagVectorEnv", "OnPolicy"]
 
 ENV_ID = "vec2dag/DAG-v0"
-ALGORITHMS: dict[str, type] = {"ppo": PPO, "a2c": A2C}
 
 # --- environments ---------------------------------------------------------------------------------------------
 
@@ -59,13 +60,10 @@ class _Scored:
     best_A: NDArray[np.uint8] | None = None
     best_score: float = -np.inf
 
-    def _prepare(self, score: GraphScore, d: int | None, bound: float) -> tuple[Any, Any]:
+    def _prepare(self, score: Any, d: int | None, bound: float) -> tuple[Any, Any]:
         """Spaces of the observation and of the action."""
-        d = d if d is not None else getattr(score, "d", None)
-        if d is None:
-            raise ValueError("d is needed: the score has no attribute d")
-        check_options(bound, 0.0, None)
-        self.d, self.bound, self._score = int(d), float(bound), batched(score)
+        self._score = as_score(score, d)
+        self.d, self.bound = self._score.d, number("bound", bound, above=0)
         # Networks see the one state as the number 1 (one-hot), as in the released implementation.
         return spaces.Discrete(1), spaces.Box(-bound, bound, (vec_dim(self.d),), np.float32)
 
@@ -116,7 +114,7 @@ class DagEnv(_Scored, gymnasium.Env):
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": []}
 
-    def __init__(self, score: GraphScore, d: int | None = None, bound: float = 10.0) -> None:
+    def __init__(self, score: Any, d: int | None = None, bound: float = 10.0) -> None:
         self.observation_space, self.action_space = self._prepare(score, d, bound)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
@@ -142,8 +140,8 @@ class DagVecEnv(_Scored, VecEnv):
 
     render_mode = None
 
-    def __init__(self, score: GraphScore, num_envs: int = 64, d: int | None = None, bound: float = 10.0) -> None:
-        VecEnv.__init__(self, positive_int("num_envs", num_envs, 64), *self._prepare(score, d, bound))
+    def __init__(self, score: Any, num_envs: int = 64, d: int | None = None, bound: float = 10.0) -> None:
+        VecEnv.__init__(self, whole_number("num_envs", num_envs), *self._prepare(score, d, bound))
 
     def reset(self) -> NDArray[np.int64]:
         """Observations (num_envs,)."""
@@ -196,8 +194,8 @@ class DagVectorEnv(_Scored, gymnasium.vector.VectorEnv):
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": [], "autoreset_mode": AutoresetMode.SAME_STEP}
 
-    def __init__(self, score: GraphScore, num_envs: int = 64, d: int | None = None, bound: float = 10.0) -> None:
-        self.num_envs = positive_int("num_envs", num_envs, 64)
+    def __init__(self, score: Any, num_envs: int = 64, d: int | None = None, bound: float = 10.0) -> None:
+        self.num_envs = whole_number("num_envs", num_envs)
         self.single_observation_space, self.single_action_space = self._prepare(score, d, bound)
         self.observation_space = gymnasium.vector.utils.batch_space(self.single_observation_space, num_envs)
         self.action_space = gymnasium.vector.utils.batch_space(self.single_action_space, num_envs)
@@ -222,103 +220,194 @@ gymnasium.register(ENV_ID, entry_point=f"{__name__}:DagEnv", vector_entry_point=
 # --- training -------------------------------------------------------------------------------------------------
 
 
-def train(
-    score: GraphScore,
-    *,
-    rng: np.random.Generator,
-    d: int | None = None,
-    algorithm: str | type = "ppo",
-    n_steps: int | None = None,
-    batch_size: int | None = None,
-    learning_rate: float | None = None,
-    entropy: float = 0.0,
-    bound: float = 10.0,
-    init: GaussianPolicy | None = None,
-    patience: int | None = None,
-    time_budget: float | None = None,
-    callback: Callback | None = None,
-    device: str = "cpu",
-    **options: Any,
-) -> SearchResult:
-    """Search for the DAG with the highest score as the paper does, with a network trained by Stable-Baselines3.
+class _Trained(Settings):
+    """What the algorithms share: a network that is trained on one-step episodes of all environments."""
 
-    The defaults are those of the paper. It takes the place of :func:`vec2dag.policy_gradient`; the estimate of the
-    paper is the ``mode`` of the result.
+    descends: ClassVar[bool] = False
+    #: The estimate of the paper is the decoded mean.
+    reports_mean: ClassVar[bool] = True
+    #: The paper's start is that of the network.
+    takes_start: ClassVar[bool] = False
+
+    n_steps: int
+    batch_size: int
+    learning_rate: float | None
+    entropy: float
+    bound: float
+    patience: int | None
+    device: str
+    options: dict[str, Any]
+
+    def check(self) -> None:
+        """Refuse impossible values."""
+        whole_number("n_steps", self.n_steps)
+        if whole_number("batch_size", self.batch_size) < 2:
+            raise ValueError("batch_size must be at least 2: a reward is compared with others")
+        if self.learning_rate is not None:
+            number("learning_rate", self.learning_rate, above=0)
+        number("entropy", self.entropy)
+        number("bound", self.bound, above=0)
+        if self.patience is not None:
+            whole_number("patience", self.patience)
+        if self.entropy and "ent_coef" not in inspect.signature(self.class_).parameters:
+            raise ValueError(f"entropy={self.entropy!r}: {self.class_.__name__} has no entropy in its objective")
+
+    @property
+    def class_(self) -> type:
+        """The class of Stable-Baselines3."""
+        raise NotImplementedError
+
+    @property
+    def name(self) -> str:
+        """The short name under which results show it."""
+        return self.class_.__name__.lower()
+
+    def _arguments(self) -> dict[str, Any]:
+        """The paper's settings, as far as the algorithm has them: one pass over one batch of one-step episodes."""
+        known = inspect.signature(self.class_).parameters
+        settings: dict[str, Any] = {
+            "policy": "MlpPolicy",
+            "n_steps": 1,
+            "batch_size": self.batch_size,
+            "n_epochs": 1,
+            "normalize_advantage": True,
+            "ent_coef": self.entropy,
+        }
+        if self.learning_rate is not None:
+            settings["learning_rate"] = self.learning_rate
+        return {name: value for name, value in settings.items() if name in known} | self.options
+
+    def search(self, score: GraphScore, *, rng: np.random.Generator, start: Start, budget: Budget) -> SearchResult:
+        """Search for the DAG with the highest score; ``policy`` is the Gaussian that the network outputs."""
+        env = DagVecEnv(score, self.batch_size, None, self.bound)
+        first = start.policy_for(env.d)
+        record = Record(score, self.n_steps, self.patience or self.n_steps + 1, budget)
+        recorder = _Recorder(record)
+        with _own_random_state():
+            model = self.class_(env=env, seed=int(rng.integers(2**31)), device=self.device, **self._arguments())
+            if first is not None:
+                _move(model.policy, first)
+            with budget.guard(score):
+                model.learn(self.n_steps * env.num_envs, callback=recorder, log_interval=None)
+            policy = gaussian(model.policy)
+        mode = policy.mode()
+        mode_score = float(score(mode))
+        record.offer(mode, mode_score)
+        assert record.A is not None
+        return SearchResult(
+            A=record.A,
+            score=record.best,
+            mode=mode,
+            mode_score=mode_score,
+            policy=policy,
+            history=record.history(),
+            n_iter=len(record.rows),
+            stopped=recorder.stopped or budget.stopped or "steps",
+            init=start.name,
+            algorithm=self.name,
+        )
+
+
+@dataclass
+class PPO(_Trained):
+    """The paper's algorithm: PPO of Stable-Baselines3, with a network for the mean. Defaults are those of the paper.
 
     Parameters
     ----------
-    score, d, entropy, bound, time_budget
-        As in :func:`vec2dag.policy_gradient`.
-    rng : numpy Generator
-        Draws the seed of Stable-Baselines3. The global states of ``random``, numpy and torch are left as they were.
-    algorithm : {"ppo", "a2c"} or class, default "ppo"
-        Or any on-policy algorithm class of Stable-Baselines3 or sb3-contrib.
     n_steps : int, default 20,000
         Updates, each on one step of all environments.
     batch_size : int, default 64
         Environments: graphs sampled for every update.
-    learning_rate : float, optional
-        None is the algorithm's own: 0.0003 for PPO, 0.0007 for A2C.
-    init : GaussianPolicy, optional
-        Where to start; the default is the initialisation of Stable-Baselines3. It is not modified.
+    learning_rate : float, default 0.0003
+    entropy : float, default 0.0
+        Weight of the policy's entropy in the objective.
+    bound : float, default 10.0
+        Actions are clipped to ``[-bound, bound]``.
     patience : int, optional
         End after this many steps without improvement; None makes all steps.
-    callback : callable, optional
-        Called with a :class:`Progress` before the update of every step; returning True ends the search.
     device : str, default "cpu"
         The networks are small: a graphics card does not pay.
-    **options
-        Of the algorithm, as in ``n_epochs=4`` or ``policy_kwargs={"net_arch": []}``.
-
-    Returns
-    -------
-    SearchResult
-        Also after ``KeyboardInterrupt``, with a warning. ``policy`` is the Gaussian that the network outputs.
+    options : dict
+        Further arguments of the class, as in ``{"n_epochs": 4}`` or ``{"policy_kwargs": {"net_arch": []}}``.
     """
-    check_options(bound, entropy, time_budget)
-    kind = choose("algorithm", algorithm, ALGORITHMS) if isinstance(algorithm, str) else algorithm
-    if not (isinstance(kind, type) and issubclass(kind, OnPolicyAlgorithm)):
-        raise ValueError(
-            f"algorithm={algorithm!r}: allowed are 'ppo', 'a2c' and on-policy classes; others train on a DagVecEnv"
-        )
-    n_steps = positive_int("n_steps", n_steps, 20_000)
-    env = DagVecEnv(score, positive_int("batch_size", batch_size, 64), d, bound)
-    if env.num_envs < 2:
-        raise ValueError("batch_size must be at least 2: a reward is compared with others")
-    if learning_rate is not None and not learning_rate > 0:
-        raise ValueError(f"learning_rate must be positive, got {learning_rate!r}")
-    if init is not None and len(init.mu) != vec_dim(env.d):
-        raise ValueError(f"init has {len(init.mu)} coordinates; graphs of {env.d} nodes have {vec_dim(env.d)}")
-    settings = _settings(kind, env.num_envs, learning_rate, entropy) | options
-    record = Record(n_steps, positive_int("patience", patience, n_steps + 1), time_budget, callback, score)
-    recorder = _Recorder(record)
-    with _own_random_state():
-        model = kind(env=env, seed=int(rng.integers(2**31)), device=device, **settings)
-        if init is not None:
-            _move(model.policy, init)
-        try:
-            model.learn(n_steps * env.num_envs, callback=recorder, log_interval=None)
-        except KeyboardInterrupt:
-            recorder.stopped = "interrupted"
-            warnings.warn(f"interrupted after {len(record.rows)} steps: returning the best DAG so far", stacklevel=2)
-        policy = gaussian(model.policy)
-    mode = policy.mode()
-    mode_score = float(env._score(mode[None])[0])
-    record.offer(mode, mode_score)
-    if record.A is None:
-        raise ValueError("score returned no finite number for any graph")
-    return SearchResult(
-        record.A,
-        record.score,
-        mode,
-        mode_score,
-        policy,
-        record.history(),
-        len(record.rows),
-        recorder.stopped,
-        "random" if init is None else "given",
-        algorithm if isinstance(algorithm, str) else kind.__name__.lower(),
-    )
+
+    n_steps: int = 20_000
+    batch_size: int = 64
+    learning_rate: float | None = 0.0003
+    entropy: float = 0.0
+    bound: float = 10.0
+    patience: int | None = None
+    device: str = "cpu"
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def class_(self) -> type:
+        """The class of Stable-Baselines3."""
+        return stable_baselines3.PPO
+
+
+@dataclass
+class A2C(_Trained):
+    """A2C of Stable-Baselines3, with a network for the mean.
+
+    Parameters
+    ----------
+    learning_rate : float, default 0.0007
+    n_steps, batch_size, entropy, bound, patience, device, options
+        As in :class:`PPO`.
+    """
+
+    n_steps: int = 20_000
+    batch_size: int = 64
+    learning_rate: float | None = 0.0007
+    entropy: float = 0.0
+    bound: float = 10.0
+    patience: int | None = None
+    device: str = "cpu"
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def class_(self) -> type:
+        """The class of Stable-Baselines3."""
+        return stable_baselines3.A2C
+
+
+@dataclass
+class OnPolicy(_Trained):
+    """Any on-policy algorithm of Stable-Baselines3 or sb3-contrib.
+
+    Parameters
+    ----------
+    kind : class
+    learning_rate : float, optional
+        None is the algorithm's own.
+    n_steps, batch_size, entropy, bound, patience, device, options
+        As in :class:`PPO`.
+    """
+
+    kind: type
+    n_steps: int = 20_000
+    batch_size: int = 64
+    learning_rate: float | None = None
+    entropy: float = 0.0
+    bound: float = 10.0
+    patience: int | None = None
+    device: str = "cpu"
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def check(self) -> None:
+        """Refuse what cannot be trained like this."""
+        if not (isinstance(self.kind, type) and issubclass(self.kind, OnPolicyAlgorithm)):
+            raise ValueError(
+                f"algorithm={self.kind!r}: allowed are on-policy classes of Stable-Baselines3; others train on a "
+                "DagVecEnv"
+            )
+        super().check()
+
+    @property
+    def class_(self) -> type:
+        """The class of Stable-Baselines3."""
+        return self.kind
 
 
 def gaussian(policy: Any) -> GaussianPolicy:
@@ -336,30 +425,13 @@ def _move(policy: Any, start: GaussianPolicy) -> None:
         policy.log_std.copy_(torch.as_tensor(start.log_sigma))
 
 
-def _settings(kind: type, batch_size: int, learning_rate: float | None, entropy: float) -> dict[str, Any]:
-    """The paper's settings, as far as the algorithm has them: one pass over one batch of one-step episodes."""
-    known = inspect.signature(kind).parameters
-    if entropy and "ent_coef" not in known:
-        raise ValueError(f"entropy={entropy!r}: {kind.__name__} has no entropy in its objective")
-    settings: dict[str, Any] = {
-        "policy": "MlpPolicy",
-        "n_steps": 1,
-        "batch_size": batch_size,
-        "n_epochs": 1,
-        "normalize_advantage": True,
-        "ent_coef": entropy,
-    }
-    if learning_rate is not None:
-        settings["learning_rate"] = learning_rate
-    return {name: value for name, value in settings.items() if name in known}
-
-
 class _Recorder(BaseCallback):
     """Keeps the best graph and the history, and ends the training when there is a reason to."""
 
     def __init__(self, record: Record) -> None:
         super().__init__()
-        self.record, self.stopped = record, "steps"
+        self.record = record
+        self.stopped: str | None = None
         self.mode: NDArray[np.uint8] | None = None
 
     def _on_step(self) -> bool:
@@ -370,9 +442,9 @@ class _Recorder(BaseCallback):
         mode = policy.mode()
         if self.mode is None or not np.array_equal(mode, self.mode):
             self.mode = mode
-            self.record.offer(mode, float(env._score(mode[None])[0]))
+            self.record.offer(mode, float(env._score(mode)))
         reason = self.record.stop(env.rewards, float(policy.sigma.mean()), env.A.sum() / len(env.A), mode)
-        self.stopped = reason or self.stopped
+        self.stopped = reason
         return reason is None
 
 

@@ -28,6 +28,7 @@ from scipy.spatial.distance import cdist
 from scipy.special import expit
 from threadpoolctl import threadpool_limits
 
+from ._checks import default_names, is_constant, quoted
 from .graph import as_adjacency, topological_order
 
 # fmt: off
@@ -67,7 +68,7 @@ class Dataset:
     A : array of shape (d, d), uint8
         True DAG, ``A[i, j] = 1`` for ``i -> j``.
     names : tuple of d str
-        Column names, ``X0, X1, ...`` unless given.
+        Column names, ``x0, x1, ...`` unless given.
     meta : dict
         How the data were made; ``meta["weights"]`` (d, d) holds the coefficients of linear models.
     """
@@ -80,7 +81,7 @@ class Dataset:
     def __post_init__(self) -> None:
         X, A = np.asarray(self.X, dtype=np.float64), as_adjacency(self.A)
         d = len(A)
-        names = tuple(self.names) or tuple(f"X{i}" for i in range(d))
+        names = tuple(self.names) or default_names(d)
         if A.ndim != 2 or X.ndim != 2 or X.shape[1] != d:
             raise ValueError(f"X must have shape (n, d) and A (d, d), got {X.shape} and {A.shape}")
         if len(names) != d or len(set(names)) != d:
@@ -124,10 +125,9 @@ class Dataset:
 
     def standardise(self) -> "Dataset":
         """Every column with mean 0 and variance 1 (divisor n); ``meta["weights"]`` stay in the old units."""
-        constant = self.X.max(axis=0) == self.X.min(axis=0)
-        if constant.any():
-            named = [self.names[i] for i in np.flatnonzero(constant)]
-            raise ValueError(f"columns {named} are constant and cannot be standardised")
+        constant = np.flatnonzero(is_constant(self.X))
+        if constant.size:
+            raise ValueError(f"constant columns cannot be standardised: {quoted(self.names[i] for i in constant)}")
         X = (self.X - self.X.mean(axis=0)) / self.X.std(axis=0)
         return replace(self, X=X, meta=self.meta | {"standardised": True})
 

@@ -1,29 +1,22 @@
-"""Regressions beyond the linear: Gaussian processes, and any regressor with ``fit`` and ``predict``.
-
-Both are descriptions without data; ``bind`` joins one with a table and gives what a score needs.
-"""
+"""Gaussian-process regression, the paper's."""
 
 import math
-import numbers
-import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import joblib
 import numpy as np
 from numpy.polynomial import polynomial
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
-from sklearn.base import clone
 
+from .._checks import number, whole_number
+from .._settings import Settings
 from .lapack import positive_solve
-from .table import as_table, check_names, default_names
+from .regressors import RowRegression, spread
 
-__all__ = ["BoundRegression", "GaussianProcess", "SklearnRegression"]
+__all__ = ["GaussianProcess", "GaussianProcessFit"]
 
-# To be raised when residuals change, so that files of local scores of before are not taken for those of now.
-RESIDUALS = 1
 # Above this share of rows to noise the rounding of float32 could exceed 1e-3 of a residual; at 1000 it is 4e-5.
 SINGLE_PRECISION = 1e4
 # The length scale is sought on every fourth and every second row first, if that leaves more than so many.
@@ -36,58 +29,6 @@ SLACK = 5.0
 BLOCK = 4096
 
 Array = NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class BoundRegression:
-    """A regression joined with a table: what a :class:`Score` takes.
-
-    Attributes
-    ----------
-    method : GaussianProcess or SklearnRegression
-    X : array of shape (n, d)
-    names : tuple of str
-    """
-
-    method: "GaussianProcess | SklearnRegression"
-    X: NDArray[np.float64]
-    names: tuple[str, ...]
-
-    @property
-    def n(self) -> int:
-        """Number of rows."""
-        return self.X.shape[0]
-
-    @property
-    def d(self) -> int:
-        """Number of columns."""
-        return self.X.shape[1]
-
-    def residual(self, node: int, parents: Sequence[int]) -> float:
-        """Mean squared residual of ``node`` after regression on ``parents``."""
-        return self.method.residual(self.X[:, list(parents)], self.X[:, node])
-
-    def thinned(self, step: int) -> "BoundRegression":
-        """On one row of ``step``, evenly spread: a cheap picture of the same problem."""
-        return BoundRegression(self.method, self.X[_spread(self.n, self.n // step)], self.names)
-
-    def fingerprint(self) -> str:
-        """Of the table and the regression: equal where all residuals are equal."""
-        try:
-            return str(joblib.hash((RESIDUALS, self.X, self.method)))
-        except pickle.PicklingError:
-            raise ValueError(
-                f"a file of local scores needs a regressor that can be pickled, got {self.method}"
-            ) from None
-
-
-def _bind(method: Any, X: ArrayLike, names: Sequence[str] | None) -> BoundRegression:
-    values = np.array(as_table(X, rows=2), order="C")
-    d = values.shape[1]
-    return BoundRegression(method, values, default_names(d) if names is None else check_names(names, d))
-
-
-# --- Gaussian processes ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -109,8 +50,8 @@ class GaussianProcessFit:
     residual: float
 
 
-@dataclass(frozen=True)
-class GaussianProcess:
+@dataclass
+class GaussianProcess(RowRegression, Settings):
     """Gaussian-process regression with an RBF kernel, unit amplitude, and a length scale learned for every fit.
 
     The model is ``y ~ N(0, K + alpha I)``, ``K_ij = exp(-|z_i - z_j|^2 / (2 l^2))``, so that the marginal
@@ -148,22 +89,17 @@ class GaussianProcess:
     max_rows: int = 2000
     inducing: int = 1000
 
-    def __post_init__(self) -> None:
-        if not _number(self.alpha) or not 0 < self.alpha < math.inf:
-            raise ValueError(f"alpha must be a positive number, got {self.alpha!r}")
-        pair = isinstance(self.bounds, tuple | list) and len(self.bounds) == 2 and all(map(_number, self.bounds))
-        if not pair or not 0 < self.bounds[0] <= self.bounds[1] < math.inf:
+    def check(self) -> None:
+        """Refuse impossible values."""
+        number("alpha", self.alpha, above=0)
+        if not isinstance(self.bounds, tuple | list) or len(self.bounds) != 2:
             raise ValueError(f"bounds must be two positive numbers, the lower first, got {self.bounds!r}")
-        if self.offset is not None and (not _number(self.offset) or not 0 <= self.offset < math.inf):
-            raise ValueError(f"offset must be a number of at least 0 or None, got {self.offset!r}")
-        for name in ("max_rows", "inducing"):
-            value = getattr(self, name)
-            if not isinstance(value, int) or value < 2:
-                raise ValueError(f"{name} must be a whole number of at least 2, got {value!r}")
-
-    def bind(self, X: ArrayLike, names: Sequence[str] | None = None) -> BoundRegression:
-        """Join with a table ``X`` (n, d); it is copied."""
-        return _bind(self, X, names)
+        if number("bounds", self.bounds[0], above=0) > number("bounds", self.bounds[1], above=0):
+            raise ValueError(f"bounds must be two positive numbers, the lower first, got {self.bounds!r}")
+        if self.offset is not None:
+            number("offset", self.offset, least=0)
+        whole_number("max_rows", self.max_rows, least=2)
+        whole_number("inducing", self.inducing, least=2)
 
     def residual(self, Z: NDArray[np.float64], y: NDArray[np.float64]) -> float:
         """Mean squared residual, with the offset, of ``y`` (n,) given parents ``Z`` (n, k)."""
@@ -173,24 +109,15 @@ class GaussianProcess:
     def fit(self, Z: NDArray[np.float64], y: NDArray[np.float64]) -> GaussianProcessFit:
         """Maximise the marginal likelihood of ``y`` (n,) given parents ``Z`` (n, k), k at least 1."""
         Z = Z - np.median(Z, axis=0)
-        rows = _spread(len(y), self.max_rows)
+        rows = spread(len(y), self.max_rows)
         squares = _squared_distances(Z[rows], Z[rows])
         scale = _median_square(squares) if self.median_scale else 1.0
         best = _maximise(squares / scale, y[rows], self.alpha, self.bounds)
         if len(rows) == len(y):
             return best
-        centres = Z[_spread(len(y), self.inducing)]
+        centres = Z[spread(len(y), self.inducing)]
         residual = _projected(Z, centres, y, 2.0 * scale * best.length_scale**2, self.alpha)
         return GaussianProcessFit(best.length_scale, best.log_likelihood, residual)
-
-
-def _number(value: Any) -> bool:
-    return isinstance(value, numbers.Real)
-
-
-def _spread(n: int, most: int) -> NDArray[np.int64]:
-    """Up to ``most`` of ``n`` rows, evenly spread: tables are often sorted, and the choice must not be random."""
-    return np.arange(n) if n <= most else np.linspace(0, n - 1, most).astype(np.int64)
 
 
 def _squared_distances(P: NDArray[np.float64], Q: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -369,72 +296,3 @@ def _projected(Z: Array, centres: Array, y: Array, width: float, alpha: float) -
         raise np.linalg.LinAlgError(f"the projected kernel matrix is singular; alpha={alpha} is too small")
     _, weights = solved
     return sum(float(((y[rows] - cross(rows) @ weights) ** 2).sum()) for rows in blocks) / len(y)
-
-
-# --- any regressor --------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class SklearnRegression:
-    """Regression with any scikit-learn estimator, cloned for every fit.
-
-    Parameters
-    ----------
-    estimator : object
-        A regressor or pipeline with ``fit``, ``predict`` and ``get_params``. It is not fitted itself.
-    cv : int or splitter, optional
-        Residuals are of predictions for rows that were not fitted, in so many folds: a flexible learner otherwise
-        explains noise, and every parent seems to help. An integer shuffles the rows with ``random_state``.
-    random_state : int, default 0
-        Given to every parameter ``random_state`` of the estimator that is None, so that a fit is repeatable.
-
-    Examples
-    --------
-    >>> from sklearn.linear_model import LinearRegression
-    >>> X = np.random.default_rng(0).standard_normal((100, 3))
-    >>> bound = SklearnRegression(LinearRegression()).bind(X)
-    >>> bound.residual(0, [1, 2]) < bound.residual(0, [1])
-    True
-    """
-
-    estimator: Any
-    cv: Any = None
-    random_state: int = 0
-
-    def __post_init__(self) -> None:
-        missing = [name for name in ("fit", "predict") if not callable(getattr(self.estimator, name, None))]
-        if missing or isinstance(self.estimator, type):
-            raise ValueError(f"estimator must be an object with fit and predict, got {self.estimator!r}")
-
-    def bind(self, X: ArrayLike, names: Sequence[str] | None = None) -> BoundRegression:
-        """Join with a table ``X`` (n, d); it is copied."""
-        return _bind(self, X, names)
-
-    def residual(self, Z: NDArray[np.float64], y: NDArray[np.float64]) -> float:
-        """Mean squared residual of ``y`` (n,) given parents ``Z`` (n, k); without parents, about the mean."""
-        if Z.shape[1] == 0:
-            return float(y.var())
-        # Others get their own copies: a regressor that scales its input in place must not spoil the next fit.
-        estimator, Z, y = self._seeded(), np.ascontiguousarray(Z), y.copy()
-        if self.cv is None:
-            predicted = estimator.fit(Z, y).predict(Z)
-        else:
-            from sklearn.model_selection import check_cv, cross_val_predict  # a third of a second, for few
-
-            folds = check_cv(self.cv)
-            if isinstance(self.cv, numbers.Integral):
-                folds.shuffle, folds.random_state = True, self.random_state
-            predicted = cross_val_predict(estimator, Z, y, cv=folds)
-        predicted = np.asarray(predicted, dtype=np.float64)
-        if predicted.shape not in ((len(y),), (len(y), 1)):
-            raise ValueError(f"predict returned an array of shape {predicted.shape} for {len(y)} rows")
-        return float(((y - predicted.reshape(-1)) ** 2).mean())
-
-    def _seeded(self) -> Any:
-        estimator = clone(self.estimator)
-        open_seeds = {
-            name: self.random_state
-            for name, value in estimator.get_params().items()
-            if (name == "random_state" or name.endswith("__random_state")) and value is None
-        }
-        return estimator.set_params(**open_seeds) if open_seeds else estimator

@@ -1,13 +1,11 @@
-"""Tables in files, read without pandas, and folders proved writable before any work is done."""
+"""Tables in files, read without pandas."""
 
 from __future__ import annotations
 
 import csv
 import itertools
 import math
-import os
 import re
-import warnings
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -15,18 +13,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from .table import check_names, default_names, listing, quoted
+from .._checks import check_names, default_names, listing, quoted, warn
+from .atomic import InputError, PathLike, write_atomically
 
-PathLike = str | os.PathLike[str]
 Table = tuple[NDArray[np.float64], tuple[str, ...]]
 Row = tuple[int, list[str]]
 
 _MISSING = ("", "na", "n/a", "#n/a", "<na>", "null", "none", "?", ".")
 _WORDS = dict.fromkeys(_MISSING, math.nan) | {"true": 1.0, "false": 0.0}
-
-
-class InputError(ValueError):
-    """A file or folder that cannot be used; the message is one sentence for the person who named it."""
 
 
 def read_table(path: PathLike, *, columns: Sequence[str] | None = None) -> Table:
@@ -149,7 +143,7 @@ def _read_text(file: Path, columns: Sequence[str] | None) -> Table:
         n = len(X)
         if not any(np.array_equal(X[:, 0], np.arange(start, start + n)) for start in (0, 1)):
             raise InputError(f"{file}: column 1 has an empty name and is no count of the rows; name it or remove it")
-        warnings.warn(f"{file}: dropped the unnamed first column, which only counts the rows", stacklevel=3)
+        warn(f"{file}: dropped the unnamed first column, which only counts the rows")
         X, keep = np.ascontiguousarray(X[:, 1:]), keep[1:]
     return X, tuple(header[i] for i in keep)
 
@@ -321,38 +315,6 @@ _READERS = {
 }
 
 
-def check_writable(directory: PathLike) -> Path:
-    """Create a folder if needed and prove, by writing, that files can be put there.
-
-    Parameters
-    ----------
-    directory : str or path-like
-        The folder; its parents are created too.
-
-    Returns
-    -------
-    Path
-        The folder.
-
-    Raises
-    ------
-    InputError
-        The folder cannot be created or written.
-    """
-    folder = Path(directory)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / f".vec2dag-{os.getpid()}.tmp"
-        try:
-            probe.write_bytes(b"writable")
-        finally:
-            probe.unlink(missing_ok=True)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(f"cannot write to the folder {folder}: {reason}") from error
-    return folder
-
-
 def write_table(file: Path, X: NDArray[np.float64], names: Sequence[str]) -> None:
     """Write a CSV file, atomically, from which `read_table` gets back the same numbers to the last bit."""
     lines = (
@@ -365,14 +327,3 @@ def write_table(file: Path, X: NDArray[np.float64], names: Sequence[str]) -> Non
 def csv_cell(text: str) -> str:
     """A cell of a CSV file, quoted where needed; the standard library's writer forgets carriage returns."""
     return '"' + text.replace('"', '""') + '"' if re.search('[,"\r\n]', text) else text
-
-
-def write_atomically(file: Path, content: bytes) -> None:
-    """Write a file so that a reader, or a crash, finds the old content or the new, never a part."""
-    # a name of our own instead of tempfile's, whose files nobody else may read
-    temporary = file.with_name(f".{file.name}-{os.getpid()}.tmp")
-    try:
-        temporary.write_bytes(content)
-        os.replace(temporary, file)
-    finally:
-        temporary.unlink(missing_ok=True)

@@ -11,19 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._checks import check_names, quoted
+from .atomic import InputError, PathLike, check_writable, write_atomically
 from .dot import parse_dot, to_dot
-from .io import (
-    InputError,
-    PathLike,
-    check_writable,
-    checked_names,
-    csv_cell,
-    existing_file,
-    load_matrix,
-    read_rows,
-    write_atomically,
-)
-from .table import check_names, quoted
+from .tables import checked_names, csv_cell, existing_file, load_matrix, read_rows
 
 if TYPE_CHECKING:
     import networkx

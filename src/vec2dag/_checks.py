@@ -1,10 +1,14 @@
-"""Checks of data in memory: what is refused and what is only warned about."""
+"""One home for the question whether something is a name, a number, a choice or a table, and for warnings."""
 
 from __future__ import annotations
 
+import math
+import numbers
 import re
-from collections.abc import Iterable, Sequence
-from typing import Any
+import sys
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,11 +20,65 @@ from scipy import linalg
 DEPENDENCE_TOLERANCE = 1e-6
 SCALE_RATIO = 1e3
 FEW_VALUES = 5
+# Values of a column that differ by at most this share of their size differ by rounding: the column is constant.
+CONSTANT = 1e-14
 # Beyond these the squares that every variance needs overflow or vanish in float64.
 LARGEST, SMALLEST = 1e150, 1e-150
 
 # Characters XML 1.0 cannot hold in any spelling, so that no GraphML file could carry the name.
 _UNWRITABLE = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+T = TypeVar("T")
+
+
+class DataWarning(UserWarning):
+    """Something about the data that can mislead the reader of the graph."""
+
+
+def warn(sentence: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the line of whoever called the library, however deep inside of it this is."""
+    frame, depth = sys._getframe(1), 2
+    while frame.f_globals.get("__name__", "").partition(".")[0] == __package__ and frame.f_back is not None:
+        frame, depth = frame.f_back, depth + 1
+    warnings.warn(sentence, category, stacklevel=depth)
+
+
+# --- parameters -----------------------------------------------------------------------------------------------
+
+
+def choose(parameter: str, value: Any, allowed: Mapping[str, T]) -> T:
+    """``allowed[value]``, or an error that lists what is allowed."""
+    if not isinstance(value, str) or value not in allowed:
+        raise ValueError(f"{parameter}={value!r} is unknown; allowed: {', '.join(map(repr, allowed))}")
+    return allowed[value]
+
+
+def whole_number(parameter: str, value: Any, least: int = 1) -> int:
+    """``value`` as an int, refused unless it is a whole number of at least ``least``."""
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < least:
+        raise ValueError(f"{parameter} must be a whole number of at least {least}, got {value!r}")
+    return int(value)
+
+
+def number(parameter: str, value: Any, *, above: float = -math.inf, least: float = -math.inf) -> float:
+    """``value`` as a float, refused unless it is finite, greater than ``above`` and not less than ``least``."""
+    real = isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
+    if not real or not value > above or not value >= least:
+        kind = "a positive number" if above == 0 else "a finite number"
+        bound = f" of at least {least:g}" if least > -math.inf else f" above {above:g}" if above > 0 else ""
+        raise ValueError(f"{parameter} must be {kind}{bound}, got {value!r}")
+    return float(value)
+
+
+def share(parameter: str, value: Any) -> float:
+    """``value`` as a float, refused unless it is between 0 and 1, both excluded."""
+    if not isinstance(value, numbers.Real) or isinstance(value, bool) or not 0 < float(value) < 1:
+        raise ValueError(f"{parameter} must be between 0 and 1, got {value!r}")
+    return float(value)
+
+
+# --- names ----------------------------------------------------------------------------------------------------
 
 
 def listing(items: Iterable[str], limit: int = 8) -> str:
@@ -40,6 +98,14 @@ def quoted(names: Iterable[str], limit: int = 8) -> str:
 def default_names(d: int) -> tuple[str, ...]:
     """Names of d unnamed columns: x0, x1, ..."""
     return tuple(f"x{i}" for i in range(d))
+
+
+def names_of(names: Sequence[str] | None, d: int) -> tuple[str, ...]:
+    """The names, checked, or the default ones."""
+    return default_names(d) if names is None else check_names(names, d)
+
+
+# --- tables ---------------------------------------------------------------------------------------------------
 
 
 def as_table(X: ArrayLike, rows: int = 1) -> NDArray[np.float64]:
@@ -130,13 +196,18 @@ def frame_labels(X: Any) -> list[Any] | None:
     return labels
 
 
-def _is_constant(X: NDArray[np.float64]) -> NDArray[np.bool_]:
+def is_constant(X: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Columns, shape (d,), whose values differ by rounding at most; NaN and infinity are never constant."""
     with np.errstate(over="ignore", invalid="ignore"):
         low, high = X.min(axis=0), X.max(axis=0)
         size = np.maximum(np.abs(low), np.abs(high))
-        constant: NDArray[np.bool_] = (high - low <= 8 * np.finfo(np.float64).eps * size) & np.isfinite(size)
+        constant: NDArray[np.bool_] = (high - low <= CONSTANT * size) & np.isfinite(size)
     return constant
+
+
+def is_constant_by_moments(mean: NDArray[np.float64], variances: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """The same from means and variances, each of shape (d,)."""
+    return variances <= (CONSTANT * mean) ** 2
 
 
 def check_values(X: NDArray[np.float64], names: Sequence[str] | None = None) -> None:
@@ -161,7 +232,7 @@ def check_values(X: NDArray[np.float64], names: Sequence[str] | None = None) -> 
     for count, what in ((n, "sample(s)"), (d, "feature(s)")):
         if count < 2:
             raise ValueError(f"X has {count} {what} (shape=({n}, {d})) while a minimum of 2 is required.")
-    labels = default_names(d) if names is None else check_names(names, d)
+    labels = names_of(names, d)
 
     if not np.isfinite(X).all():
         n_nan, n_inf = np.isnan(X).sum(axis=0), np.isinf(X).sum(axis=0)
@@ -170,7 +241,7 @@ def check_values(X: NDArray[np.float64], names: Sequence[str] | None = None) -> 
             counts = [f"{k} {kind}" for k, kind in ((n_nan[i], "NaN"), (n_inf[i], "inf")) if k]
             found.append(f"'{labels[i]}' ({', '.join(counts)})")
         raise ValueError(f"X contains NaN or infinity in {listing(found)}; remove or impute these values")
-    constant = np.flatnonzero(_is_constant(X))
+    constant = np.flatnonzero(is_constant(X))
     if constant.size:
         raise ValueError(
             f"constant column(s): {quoted(labels[i] for i in constant)}; a column that never varies has no "
@@ -206,7 +277,7 @@ def drop_constant(
     dropped : tuple of str
         Names of the k columns left out.
     """
-    constant = _is_constant(X)
+    constant = is_constant(X)
     kept = tuple(name for name, out in zip(names, constant, strict=True) if not out)
     dropped = tuple(name for name, out in zip(names, constant, strict=True) if out)
     return X[:, ~constant], kept, dropped

@@ -4,27 +4,41 @@ Moving one node changes order and skeleton together, which single edges and the 
 """
 
 import math
-import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _kernels
-from .scores import Linear, Score
-from .workers import run_each
+from .. import _kernels
+from .._parallel import run_each
+from ..scores import OutOfTime, Score
+from .budget import Budget
 
-__all__ = ["LinearOrders", "LocalOrders", "Orders", "Refined", "descend_all", "orders_of"]
+__all__ = ["Candidate", "CompiledDescent", "Descent", "LocalDescent", "descend_all", "descent_of", "resolution"]
 
-# Nodes whose places are tried at the same time where regressions are not linear: enough for many workers.
+# Improvements of a score up to this are rounding.
+ROUNDING = 1e-9
+# On more nodes than this improvements below a share of the price of an edge are not pursued: there are very many.
+MANY, NEGLIGIBLE = 300, 0.05
+# Nodes whose places are tried at the same time where regressions are not cheap: enough for many workers.
 TOGETHER = 2
+# Places in a row without improvement after which such a direction is given up.
+WORSE = 2
+# A climb between sets of parents ends at improvements below this; sums of links have this precision.
+SAME_COST = 1e-12
+
+
+def resolution(score: Score) -> float:
+    """Improvements up to this are not made."""
+    return ROUNDING if score.d <= MANY else max(ROUNDING, NEGLIGIBLE * score.penalty)
 
 
 @dataclass(frozen=True, eq=False)
-class Refined:
-    """A local optimum.
+class Candidate:
+    """A DAG that a search holds.
 
     Attributes
     ----------
@@ -32,49 +46,56 @@ class Refined:
     score : float
     order : array of shape (d,)
         An order that ``A`` agrees with.
-    certified : bool
-        No insertion of a node elsewhere in the order (with parents selected anew) and no addition, removal or
-        reversal of an edge improves the score.
     """
 
     A: NDArray[np.uint8]
     score: float
     order: NDArray[np.int64]
-    certified: bool = False
 
 
-class Orders(Protocol):
-    """Descends from an order to one that no insertion improves."""
+class Descent(Protocol):
+    """Goes from an order to one that no insertion improves."""
 
-    def descend(self, order: NDArray[np.int64], floor: float = -np.inf, full: bool = False) -> tuple[Refined, int]:
-        """The local optimum and the number of moves; every move must lead above the score ``floor``."""
+    threads: bool
+
+    def descend(self, order: NDArray[np.int64], floor: float = -np.inf, full: bool = False) -> tuple[Candidate, int]:
+        """The local optimum and the number of moves; every move must lead above the score ``floor``.
+
+        With ``full`` all places are tried, without it a direction is given up where there is little hope.
+        """
         ...
 
 
-class LinearOrders:
-    """Compiled, for linear scores."""
+def descent_of(score: Score, hint: NDArray[np.uint8] | None = None, budget: Budget | None = None) -> Descent:
+    """The compiled descent where the kernels can compute the score, the general one otherwise."""
+    return LocalDescent(score, hint, budget) if score.statistics is None else CompiledDescent(score)
+
+
+class CompiledDescent:
+    """Descents in the kernels; each sweep costs about ``d^2`` look-ups and the selections that they call for."""
+
+    threads = True
 
     def __init__(self, score: Score) -> None:
-        assert isinstance(score.regression, Linear)
-        self.score, self.stats = score, score.regression.stats
+        self.score, self.resolution = score, resolution(score)
 
     def select(self, order: NDArray[np.int64]) -> NDArray[np.uint8]:
         """The graph (d, d) with the parents that are selected for an order as it is."""
         return self._run(order, 0, False, -np.inf)[0]
 
-    def descend(self, order: NDArray[np.int64], floor: float = -np.inf, full: bool = False) -> tuple[Refined, int]:
-        """See :class:`Orders`; each sweep costs about ``d^2`` look-ups and the selections that they call for."""
+    def descend(self, order: NDArray[np.int64], floor: float = -np.inf, full: bool = False) -> tuple[Candidate, int]:
+        """See :class:`Descent`."""
         A, moved, moves = self._run(order, 10 * self.score.d, full, floor)
         # Scored anew: the descent itself works to the precision of correlations where that is enough.
-        return Refined(A, float(self.score(A)), moved), moves
+        return Candidate(A, float(self.score(A)), moved), moves
 
     def _run(
         self, order: NDArray[np.int64], sweeps: int, full: bool, floor: float
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64], int]:
-        score, c, moved = self.score, self.score.criterion, order.astype(np.int64)
+        score, moved = self.score, order.astype(np.int64)
         A = np.empty((score.d, score.d), np.uint8)
         _, moves = _kernels.insertion_descent(
-            moved, self.stats, c.kind, score.penalty, c.offset, sweeps, full, floor, score.resolution, A
+            moved, score.statistics, score.compiled, sweeps, full, floor, self.resolution, A
         )
         return A, moved, moves
 
@@ -120,7 +141,7 @@ class _Walk:
         self.changed[self.node], self.changed[self.passed] = own, others
 
 
-class LocalOrders:
+class LocalDescent:
     """For any score with local residuals: few regressions, and those that are needed together in one batch.
 
     A selection is a set of parents that no single addition or removal improves. It starts from the selection for
@@ -131,12 +152,14 @@ class LocalOrders:
     score : Score
     hint : array of shape (d, d), optional
         A graph that is thought to be near the best: selections that have no neighbour start from its parents.
-    deadline : float, default inf
-        Of ``time.perf_counter``: what has been reached then is returned as it is.
+    budget : Budget, optional
+        When it is over, what has been reached is returned as it is.
     """
 
-    def __init__(self, score: Score, hint: NDArray[np.uint8] | None = None, deadline: float = np.inf) -> None:
-        self.score, self.deadline = score, deadline
+    threads = False
+
+    def __init__(self, score: Score, hint: NDArray[np.uint8] | None = None, budget: Budget | None = None) -> None:
+        self.score, self.budget, self.resolution = score, budget or Budget(), resolution(score)
         self.hint = np.zeros((score.d, score.d), np.uint8) if hint is None else hint
         self.selected: dict[tuple[int, frozenset[int]], _Choice] = {}
         # The price of an edge in units of links; under equal variances it follows the total.
@@ -148,7 +171,7 @@ class LocalOrders:
         costs = self._costs([(node, start) for (node, _), start in climbs.items()])
         at = {key: _Choice(start, cost) for (key, start), cost in zip(climbs.items(), costs, strict=True)}
         while at:
-            if time.perf_counter() > self.deadline:
+            if self.budget.over:
                 return [at.get((node, allowed)) or self.selected[node, allowed] for node, allowed, _ in wanted]
             options = [(key, at[key].parents ^ {j}) for key in at for j in sorted(key[1])]
             costs = self._costs([(node, parents) for (node, _), parents in options])
@@ -156,93 +179,101 @@ class LocalOrders:
             for (key, parents), cost in zip(options, costs, strict=True):
                 if cost < best[key].cost:
                     best[key] = _Choice(parents, cost)
-            done = [key for key in at if best[key].cost >= at[key].cost - 1e-12]
+            done = [key for key in at if best[key].cost >= at[key].cost - SAME_COST]
             self.selected.update((key, at[key]) for key in done)
             at = {key: best[key] for key in at if key not in done}
         return [self.selected[node, allowed] for node, allowed, _ in wanted]
 
     def _costs(self, sets: list[tuple[int, frozenset[int]]]) -> list[float]:
-        links = self.score.link(self.score.local_batch(sets))
-        return [float(link) + self.price * len(parents) for link, (_, parents) in zip(links, sets, strict=True)]
+        links, prices = self.score.link(self.score.local.batch(sets)), self.score.prices
+        return [float(link) + self.price * prices[len(parents)] for link, (_, parents) in zip(links, sets, strict=True)]
 
-    def descend(self, order: NDArray[np.int64], floor: float = -np.inf, full: bool = False) -> tuple[Refined, int]:
-        """See :class:`Orders`; unless ``full``, a direction ends after two places in a row without improvement."""
+    def descend(self, order: NDArray[np.int64], floor: float = -np.inf, full: bool = False) -> tuple[Candidate, int]:
+        """See :class:`Descent`; unless ``full``, a direction ends after two places in a row without improvement."""
         current = [int(node) for node in order]
-        choices = self._choose(current)
-        if not self.score.criterion.decomposable:
-            choices = self._reprice(current, choices)
-        best, moves, unmoved, turn = self._value(choices), 0, 0, 0
-        while unmoved < self.score.d and time.perf_counter() < self.deadline:
-            nodes = [(turn + k) % self.score.d for k in range(min(TOGETHER, self.score.d - unmoved))]
-            turn, unmoved = turn + len(nodes), unmoved + len(nodes)
-            for walk, value in self._explore(
-                [_Walk(current, choices, v, s) for v in nodes for s in (1, -1)], best, full
-            ):
-                if value > max(best, floor) + self.score.resolution:
-                    best, unmoved, target = value, 0, (walk.place, walk.node, dict(walk.changed))
-            if unmoved == 0:
-                place, node, changed = target
-                current.remove(node)
-                current.insert(place, node)
-                choices |= changed
-                moves += 1
+        choices = {node: _Choice(start, math.nan) for node, _, start in self._wanted(current)}
+        moves = 0
+        # What has been reached when the time is over is returned as it is.
+        with suppress(OutOfTime):
+            choices = self._choose(current)
+            if not self.score.criterion.decomposable:
+                choices = self._reprice(current, choices)
+            best, unmoved, turn = self._value(choices), 0, 0
+            while unmoved < self.score.d and not self.budget.over:
+                nodes = [(turn + k) % self.score.d for k in range(min(TOGETHER, self.score.d - unmoved))]
+                turn, unmoved = turn + len(nodes), unmoved + len(nodes)
+                for walk, value in self._explore(
+                    [_Walk(current, choices, v, s) for v in nodes for s in (1, -1)], best, full
+                ):
+                    if value > max(best, floor) + self.resolution:
+                        best, unmoved, target = value, 0, (walk.place, walk.node, dict(walk.changed))
+                if unmoved == 0:
+                    place, node, changed = target
+                    current.remove(node)
+                    current.insert(place, node)
+                    choices |= changed
+                    moves += 1
         A = np.zeros((self.score.d, self.score.d), np.uint8)
         for i, choice in choices.items():
             A[sorted(choice.parents), i] = 1
-        return Refined(A, float(self.score(A)), np.array(current)), moves
+        with self.score.local.unhurried():
+            return Candidate(A, float(self.score(A)), np.array(current)), moves
 
-    def _choose(self, order: list[int]) -> dict[int, _Choice]:
-        """Selections for an order as it is."""
+    def _wanted(self, order: list[int]) -> list[tuple[int, frozenset[int], frozenset[int]]]:
+        """What to select for an order: every node, its predecessors, and those of them that the hint has as parents."""
         wanted = []
         for t, node in enumerate(order):
             allowed = frozenset(order[:t])
             wanted.append((node, allowed, allowed & set(np.flatnonzero(self.hint[:, node]).tolist())))
-        return dict(zip(order, self.select(wanted), strict=True))
+        return wanted
+
+    def _choose(self, order: list[int]) -> dict[int, _Choice]:
+        """Selections for an order as it is."""
+        return dict(zip(order, self.select(self._wanted(order)), strict=True))
 
     def _explore(self, walks: list["_Walk"], best: float, full: bool) -> Iterator[tuple["_Walk", float]]:
         """Step by step, all walks at once, and the score after every step of each."""
-        while walks := [walk for walk in walks if walk.goes_on and (full or walk.worse < 2)]:
-            if time.perf_counter() > self.deadline:
+        while walks := [walk for walk in walks if walk.goes_on and (full or walk.worse < WORSE)]:
+            if self.budget.over:
                 return
             found = iter(self.select([wanted for walk in walks for wanted in walk.step()]))
             for walk in walks:
                 walk.arrive(next(found), next(found))
                 value = self._value(walk.choices | walk.changed)
-                walk.worse = 0 if value > best + self.score.resolution else walk.worse + 1
+                walk.worse = 0 if value > best + self.resolution else walk.worse + 1
                 yield walk, value
+
+    def _paid(self, choices: dict[int, _Choice]) -> float:
+        """Price of all parents, in edges."""
+        return float(sum(self.score.prices[len(choice.parents)] for choice in choices.values()))
+
+    def _total(self, choices: dict[int, _Choice]) -> float:
+        """Sum of the links."""
+        return sum(choice.cost for choice in choices.values()) - self.price * self._paid(choices)
 
     def _value(self, choices: dict[int, _Choice]) -> float:
         """Score of the selected graph."""
-        edges = sum(len(choice.parents) for choice in choices.values())
-        mean = sum(choice.cost for choice in choices.values()) / self.score.d - self.price * edges / self.score.d
-        value = -mean if self.score.criterion.decomposable else -math.log(mean)
-        return value - self.score.penalty * edges
+        fit = self.score.criterion.fit(self._total(choices), self.score.d)
+        return fit - self.score.penalty * self._paid(choices)
 
     def _reprice(self, order: list[int], choices: dict[int, _Choice]) -> dict[int, _Choice]:
         """Make an edge cost its penalty at the present total: ``ln((T - gain) / T) = -penalty``."""
         for _ in range(4):
-            total = sum(choice.cost - self.price * len(choice.parents) for choice in choices.values())
-            self.price = total * (1.0 - math.exp(-self.score.penalty))
+            self.price = self._total(choices) * (1.0 - math.exp(-self.score.penalty))
             self.selected.clear()
             choices = self._choose(order)
         return choices
 
 
-def orders_of(score: Score, hint: NDArray[np.uint8] | None = None, deadline: float = np.inf) -> Orders:
-    """The compiled descent for linear scores, the general one otherwise."""
-    return LinearOrders(score) if isinstance(score.regression, Linear) else LocalOrders(score, hint, deadline)
-
-
 def descend_all(
-    orders: Orders, starts: list[NDArray[np.int64]], n_jobs: int | None, deadline: float = np.inf
-) -> list[Refined]:
+    descent: Descent, starts: list[NDArray[np.int64]], n_jobs: int | None, budget: Budget
+) -> list[Candidate]:
     """The local optima of several orders, on threads where the descent is compiled.
 
-    Descents that have not begun at the ``deadline`` are left out, except the first.
+    Descents that have not begun when the budget is over are left out, except the first.
     """
-    jobs = n_jobs if isinstance(orders, LinearOrders) else 1
 
-    def one(k: int) -> Refined | None:
-        return orders.descend(starts[k])[0] if k == 0 or time.perf_counter() < deadline else None
+    def one(k: int) -> Candidate | None:
+        return descent.descend(starts[k])[0] if k == 0 or not budget.over else None
 
-    return [found for found in run_each(one, len(starts), jobs) if found is not None]
+    return [found for found in run_each(one, len(starts), n_jobs if descent.threads else 1) if found is not None]

@@ -1,27 +1,31 @@
-"""Pruning: remove edges that the data do not need. Every pruner is a function ``(X, A) -> A``.
+"""Pruning: remove edges that the data do not need.
 
-Each ``prune_...`` has an ``explain_...`` with the same parameters, which says of every edge why it stays or goes.
+Every ``prune_...`` is a function ``(X, A) -> A`` and has an ``explain_...`` with the same parameters, which says of
+every edge why it stays or goes; ``Threshold``, ``BIC``, ``CAM`` and ``CI`` hold their settings for the estimator.
 """
 
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .cam import additive_terms, basis_size, smooth
-from .graph import as_adjacency
+from .._checks import DEPENDENCE_TOLERANCE, as_table, choose, is_constant, number, share, whole_number
+from .._parallel import one_blas_thread, run_each
+from .._settings import Settings
+from ..graph import as_adjacency
+from ..moments import Moments
+from ..scores.linear import LinearOnTable, as_linear, has_rows
+from .additive import additive_terms
 from .independence import kci, kernel_test
-from .moments import Moments, one_blas_thread
-from .scores import Linear, choose
-from .table import DEPENDENCE_TOLERANCE, as_table
-from .workers import run_each
+from .splines import basis_size, smooth
 
 # fmt: off
 __all__ = [
-    "Verdict", "explain_bic", "explain_cam", "explain_ci", "explain_linear", "prune_bic", "prune_cam", "prune_ci",
-    "prune_linear",
+    "BIC", "CAM", "CI", "PRUNERS", "Threshold", "Verdict", "explain_bic", "explain_cam", "explain_ci", "explain_linear",
+    "prune_bic", "prune_cam", "prune_ci", "prune_linear",
 ]
 # fmt: on
 
@@ -60,7 +64,7 @@ class Verdict:
 
 
 def prune_linear(
-    X: ArrayLike | Moments | Linear, A: ArrayLike, threshold: float = 0.3, *, standardised: bool = False
+    X: ArrayLike | Moments | LinearOnTable, A: ArrayLike, threshold: float = 0.3, *, standardised: bool = False
 ) -> NDArray[np.uint8]:
     """Keep the edges whose linear regression coefficient is at least ``threshold`` in absolute value.
 
@@ -68,7 +72,7 @@ def prune_linear(
 
     Parameters
     ----------
-    X : array of shape (n, d), Moments, or Linear
+    X : array of shape (n, d), Moments, or LinearOnTable
     A : array of shape (d, d)
         Adjacency matrix of a DAG. Not modified.
     threshold : float, default 0.3
@@ -83,12 +87,11 @@ def prune_linear(
 
 
 def explain_linear(
-    X: ArrayLike | Moments | Linear, A: ArrayLike, threshold: float = 0.3, *, standardised: bool = False
+    X: ArrayLike | Moments | LinearOnTable, A: ArrayLike, threshold: float = 0.3, *, standardised: bool = False
 ) -> list[Verdict]:
     """What :func:`prune_linear` decides of every edge of ``A``, in row-major order."""
-    if not threshold >= 0:
-        raise ValueError(f"threshold must be at least 0, got {threshold!r}")
-    linear = X if isinstance(X, Linear) else Linear(X)
+    number("threshold", threshold, least=0)
+    linear = as_linear(X)
     adjacency = _checked(A, linear.d)
     W = linear.coefficients(adjacency)
     name = "coefficient"
@@ -101,7 +104,7 @@ def explain_linear(
     ]
 
 
-def prune_bic(X: ArrayLike | Moments | Linear, A: ArrayLike) -> NDArray[np.uint8]:
+def prune_bic(X: ArrayLike | Moments | LinearOnTable, A: ArrayLike) -> NDArray[np.uint8]:
     """Remove edges, the least useful of a node first, while that improves the linear ``bic-nv`` score.
 
     The edge ``i -> j`` gains ``n ln(r_without / r_with) - ln n``, r being the mean squared residual of j. This does not
@@ -109,7 +112,7 @@ def prune_bic(X: ArrayLike | Moments | Linear, A: ArrayLike) -> NDArray[np.uint8
 
     Parameters
     ----------
-    X : array of shape (n, d), Moments, or Linear
+    X : array of shape (n, d), Moments, or LinearOnTable
     A : array of shape (d, d)
         Adjacency matrix of a DAG. Not modified.
 
@@ -120,12 +123,12 @@ def prune_bic(X: ArrayLike | Moments | Linear, A: ArrayLike) -> NDArray[np.uint8
     return kept(A, explain_bic(X, A))
 
 
-def explain_bic(X: ArrayLike | Moments | Linear, A: ArrayLike) -> list[Verdict]:
+def explain_bic(X: ArrayLike | Moments | LinearOnTable, A: ArrayLike) -> list[Verdict]:
     """What :func:`prune_bic` decides of every edge of ``A``, in row-major order.
 
     The gain of a removed edge is that when it was removed, of a kept edge that in the pruned graph.
     """
-    linear = X if isinstance(X, Linear) else Linear(X)
+    linear = as_linear(X)
     adjacency = _checked(A, linear.d)
     verdicts = []
     for node in range(linear.d):
@@ -141,7 +144,7 @@ def explain_bic(X: ArrayLike | Moments | Linear, A: ArrayLike) -> list[Verdict]:
     return _row_major(verdicts)
 
 
-def _bic_gains(linear: Linear, node: int, parents: list[int]) -> list[float]:
+def _bic_gains(linear: LinearOnTable, node: int, parents: list[int]) -> list[float]:
     """What each parent adds to -(n ln r + k ln n)."""
     whole = linear.residual(node, parents)
     without = (linear.residual(node, [p for p in parents if p != i]) for i in parents)
@@ -188,9 +191,8 @@ def explain_cam(
     X: ArrayLike, A: ArrayLike, alpha: float = 0.001, n_basis: int = 10, n_jobs: int | None = None
 ) -> list[Verdict]:
     """What :func:`prune_cam` decides of every edge of ``A``, in row-major order."""
-    _check_alpha(alpha)
-    if not isinstance(n_basis, int | np.integer) or n_basis < 2:
-        raise ValueError(f"n_basis must be a whole number of at least 2, got {n_basis!r}")
+    share("alpha", alpha)
+    whole_number("n_basis", n_basis, least=2)
     values, adjacency = _rows(X, A, "prune_cam")
     n = len(values)
     nodes = _nodes(values, adjacency)
@@ -250,13 +252,9 @@ def explain_ci(
     X: ArrayLike, A: ArrayLike, alpha: float = 0.001, test: str | Test = "fast", n_jobs: int | None = None
 ) -> list[Verdict]:
     """What :func:`prune_ci` decides of every edge of ``A``, in row-major order."""
-    if isinstance(test, str):
-        function = choose("test", test, TESTS)
-    elif callable(test):
-        function, n_jobs = test, 1
-    else:
-        raise ValueError(f"test={test!r}: allowed are 'fast', 'kci', and callables (x, y, Z) -> p-value")
-    _check_alpha(alpha)
+    function = _test(test)
+    n_jobs = 1 if callable(test) else n_jobs
+    share("alpha", alpha)
     values, adjacency = _rows(X, A, "prune_ci")
     nodes = _nodes(values, adjacency)
     edges = [(i, j) for i, j in np.argwhere(adjacency).tolist() if i in nodes[j].tested]
@@ -271,6 +269,113 @@ def explain_ci(
     with one_blas_thread():
         p = dict(zip(edges, run_each(work, len(edges), n_jobs), strict=True))
     return _row_major(v for node in nodes for v in node.verdicts([p[i, node.index] for i in node.tested], alpha))
+
+
+def _test(test: str | Test) -> Test:
+    """The test that a name stands for."""
+    if not isinstance(test, str) and not callable(test):
+        raise ValueError(f"test={test!r}: allowed are 'fast', 'kci', and callables (x, y, Z) -> p-value")
+    return choose("test", test, TESTS) if isinstance(test, str) else test
+
+
+# --- settings -------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Threshold(Settings):
+    """Keep edges with a linear coefficient of at least ``threshold``: :func:`prune_linear`.
+
+    Parameters
+    ----------
+    threshold : float, default 0.3
+        In the units of the data.
+    standardised : bool, default False
+        Threshold the coefficients of standardised columns, which have no units.
+    """
+
+    name: ClassVar[str] = "linear"
+    needs_rows: ClassVar[bool] = False
+
+    threshold: float = 0.3
+    standardised: bool = False
+
+    def check(self) -> None:
+        """Refuse impossible values."""
+        number("threshold", self.threshold, least=0)
+
+    def explain(self, X: Any, A: ArrayLike, n_jobs: int | None = None) -> list[Verdict]:
+        """Of every edge of ``A`` why it stays or goes."""
+        return explain_linear(X, A, self.threshold, standardised=self.standardised)
+
+
+@dataclass
+class BIC(Settings):
+    """Remove edges while that improves the linear ``bic-nv`` score: :func:`prune_bic`."""
+
+    name: ClassVar[str] = "bic"
+    needs_rows: ClassVar[bool] = False
+
+    def explain(self, X: Any, A: ArrayLike, n_jobs: int | None = None) -> list[Verdict]:
+        """Of every edge of ``A`` why it stays or goes."""
+        return explain_bic(X, A)
+
+
+@dataclass
+class CAM(Settings):
+    """Keep parents that an additive regression finds significant: :func:`prune_cam`.
+
+    Parameters
+    ----------
+    alpha : float, default 0.001
+        Significance level.
+    n_basis : int, default 10
+        Basis functions for each parent.
+    """
+
+    name: ClassVar[str] = "cam"
+    needs_rows: ClassVar[bool] = True
+
+    alpha: float = 0.001
+    n_basis: int = 10
+
+    def check(self) -> None:
+        """Refuse impossible values."""
+        share("alpha", self.alpha)
+        whole_number("n_basis", self.n_basis, least=2)
+
+    def explain(self, X: Any, A: ArrayLike, n_jobs: int | None = None) -> list[Verdict]:
+        """Of every edge of ``A`` why it stays or goes."""
+        return explain_cam(X, A, self.alpha, self.n_basis, n_jobs)
+
+
+@dataclass
+class CI(Settings):
+    """Remove edges between columns that are independent given the other parents: :func:`prune_ci`.
+
+    Parameters
+    ----------
+    alpha : float, default 0.001
+        Significance level.
+    test : {"fast", "kci"} or callable, default "fast"
+    """
+
+    name: ClassVar[str] = "ci"
+    needs_rows: ClassVar[bool] = True
+
+    alpha: float = 0.001
+    test: str | Test = "fast"
+
+    def check(self) -> None:
+        """Refuse impossible values."""
+        share("alpha", self.alpha)
+        _test(self.test)
+
+    def explain(self, X: Any, A: ArrayLike, n_jobs: int | None = None) -> list[Verdict]:
+        """Of every edge of ``A`` why it stays or goes."""
+        return explain_ci(X, A, self.alpha, self.test, n_jobs)
+
+
+PRUNERS: dict[str, Callable[[], Any]] = {kind.name: kind for kind in (Threshold, BIC, CAM, CI)}
 
 
 # --- shared ---------------------------------------------------------------------------------------------------
@@ -296,8 +401,7 @@ class _Node:
 def _nodes(X: Array, A: NDArray[np.uint8]) -> list[_Node]:
     """What can be tested of the edges of ``A``."""
     n, d = X.shape
-    # Rounding of a mean leaves a constant column with a spread of eps relative to its size.
-    varies = np.ptp(X, axis=0) > 1e-14 * np.abs(X).max(axis=0)
+    varies = ~is_constant(X)
     spread = np.where(varies, X.std(axis=0), 1.0)
     unit = (X - X.mean(axis=0)) / (spread * np.sqrt(n))
     copies = np.abs(unit.T @ unit) > 1 - DEPENDENCE_TOLERANCE**2 / 2
@@ -320,7 +424,7 @@ def _nodes(X: Array, A: NDArray[np.uint8]) -> list[_Node]:
 
 
 def _rows(X: ArrayLike, A: ArrayLike, name: str) -> tuple[Array, NDArray[np.uint8]]:
-    if isinstance(X, Moments | Linear):
+    if not has_rows(X):
         raise ValueError(f"{name} needs the rows of the table, got {type(X).__name__}, which has only their moments")
     values = as_table(X, rows=2)
     return values, _checked(A, values.shape[1])
@@ -331,11 +435,6 @@ def _checked(A: ArrayLike, d: int) -> NDArray[np.uint8]:
     if adjacency.shape != (d, d):
         raise ValueError(f"A must have shape {(d, d)} like the data, got {adjacency.shape}")
     return adjacency
-
-
-def _check_alpha(alpha: float) -> None:
-    if not 0 < alpha < 1:
-        raise ValueError(f"alpha must be between 0 and 1, got {alpha!r}")
 
 
 def _row_major(verdicts: Iterable[Verdict]) -> list[Verdict]:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from .graph import vec2dag, vec_dim
+from ..graph import vec2dag, vec_dim
 
 __all__ = ["Adam", "GaussianPolicy", "Optimiser", "RMSprop"]
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from .io import InputError
+from .atomic import InputError
 
 Token = tuple[str, str]
 

@@ -1,0 +1,197 @@
+"""``vec2dag discover``: the causal graph of a table."""
+
+import argparse
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+from .shared import DONE, INTERRUPTED, say, seed
+
+__all__ = ["add_to", "run"]
+
+DISCOVER = """\
+Learn the causal graph (a DAG) behind a table and write it to a folder.
+
+DATA is a CSV, TSV, Parquet, NPY or NPZ file with one row per observation and one numeric column per
+variable, or the name of a bundled dataset (sachs). The folder receives graph.json, adjacency.csv, graph.dot,
+graph.graphml and run.json (what was run, with which versions and seed, in how many seconds).
+"""
+
+EXAMPLES = """\
+examples:
+  vec2dag discover sachs -o out
+  vec2dag discover table.csv -o out --criterion bic-ev    equal noise variances: directions are identified
+  vec2dag discover table.csv -o out --regression gp       nonlinear: Gaussian processes, then CAM pruning
+  vec2dag discover table.csv -o out --time-budget 60      the best graph found in a minute
+
+exit codes: 0 done, 2 bad input (one sentence on stderr says what), 130 interrupted (the best graph so far is
+written)
+"""
+
+
+def add_to(commands: Any) -> None:
+    """The command and its options."""
+    p = commands.add_parser(
+        "discover",
+        help="learn the causal graph of a table",
+        description=DISCOVER,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    p.set_defaults(run=run)
+    p.add_argument("data", metavar="DATA", help="a file, or the name of a bundled dataset")
+    p.add_argument("-o", "--output", metavar="DIR", required=True, type=Path, help="folder to write to")
+    model = p.add_argument_group("model")
+    model.add_argument(
+        "--criterion",
+        metavar="NAME",
+        default="bic-nv",
+        help="bic-nv: unequal noise variances, independent of units (default); bic-ev, ls: equal noise "
+        "variances, for columns that share a unit",
+    )
+    model.add_argument(
+        "--regression", metavar="NAME", default="linear", help="linear (default); gp: Gaussian processes"
+    )
+    model.add_argument("--gp-alpha", type=float, metavar="V", help="variance of the noise (default: 1)")
+    model.add_argument(
+        "--gp-median-scale", action="store_true", help="divide every set of parents by its median distance"
+    )
+    model.add_argument("--standardize", action="store_true", help="divide columns by their standard deviations")
+    model.add_argument(
+        "--prune",
+        metavar="NAME",
+        default="auto",
+        help="linear (coefficients from T on), bic, cam (additive regression), ci (conditional independence), none; "
+        "auto: linear for bic-ev and ls, cam for gp, none for linear bic-nv (default: auto)",
+    )
+    model.add_argument("--prune-threshold", type=float, metavar="T", help="of linear (default: 0.3)")
+    model.add_argument("--prune-alpha", type=float, metavar="P", help="significance for cam and ci (default: 0.001)")
+    search = p.add_argument_group("search")
+    search.add_argument(
+        "--algorithm",
+        metavar="NAME",
+        default="auto",
+        help="orders, conditional, credit, ppo, a2c, reinforce (default: auto)",
+    )
+    search.add_argument("--init", metavar="NAME", default="auto", help="auto, or random: where the search starts")
+    search.add_argument("--no-refine", action="store_true", help="stop where the algorithm does")
+    search.add_argument("--n-steps", type=int, metavar="N", help="updates of the named algorithm at most")
+    search.add_argument("--batch-size", type=int, metavar="N", help="graphs that it samples for an update")
+    search.add_argument("--learning-rate", type=float, metavar="R", help="of the named algorithm")
+    search.add_argument(
+        "--checkpoint", type=Path, metavar="FILE", help="keep the local scores of gp in FILE, and continue from it"
+    )
+    search.add_argument("--time-budget", type=float, metavar="SECONDS", help="stop with the best graph so far")
+    search.add_argument("--seed", type=seed, default=0, metavar="N", help="same seed, same graph (default: 0)")
+    search.add_argument("--jobs", type=int, metavar="N", help="threads (default: every core)")
+    table = p.add_argument_group("table")
+    table.add_argument("--columns", nargs="+", metavar="NAME", help="use these columns only")
+    table.add_argument("--drop-constant", action="store_true", help="leave constant columns out instead of refusing")
+    p.add_argument("-q", "--quiet", action="store_true", help="print nothing but warnings and errors")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Read, fit, write, print."""
+    from ..files.atomic import check_writable
+
+    check_writable(arguments.output)
+    X, names, notes = _load(arguments)
+
+    from ..estimator import ALIAS
+    from ..progress import announce_compilation
+
+    model = ALIAS(
+        criterion=arguments.criterion,
+        regression=_regression(arguments),
+        algorithm=_algorithm(arguments),
+        prune=_pruning(arguments),
+        init=arguments.init,
+        refine=not arguments.no_refine,
+        standardize=arguments.standardize,
+        time_budget=arguments.time_budget,
+        checkpoint=arguments.checkpoint,
+        n_jobs=arguments.jobs,
+        random_state=arguments.seed,
+        verbose=int(sys.stderr.isatty() and not arguments.quiet),
+    )
+    with warnings.catch_warnings(record=True) as caught, announce_compilation(say):
+        warnings.simplefilter("always")
+        model.fit(X, names=names)
+    notes += list(dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, UserWarning)))
+    for note in notes:
+        say(f"warning: {note}")
+    model.save(arguments.output, data=str(arguments.data), warnings=notes)
+    if not arguments.quiet:
+        print(f"{model.summary()}; written to {arguments.output}")
+    return INTERRUPTED if model.search_.stopped == "interrupted" else DONE
+
+
+def _settings(option: str, name: str, known: Any, given: dict[str, Any]) -> Any:
+    """A name, or the settings that it stands for with those that were given; an option without effect is refused.
+
+    ``given`` are values by option, None where an option was not used; ``known`` are the kinds of settings by name.
+    """
+    used = {text: value for text, value in given.items() if value is not None}
+    settings = known[name]() if name in known else None
+    for text, value in used.items():
+        parameter = text.removeprefix(f"--{option}-").removeprefix("--gp-").removeprefix("--").replace("-", "_")
+        if settings is None or not hasattr(settings, parameter):
+            homes = ", ".join(home for home, kind in known.items() if hasattr(kind(), parameter))
+            raise ValueError(f"{text} is a setting of --{option} {homes}; with --{option} {name} it has no effect")
+        settings.set_params(**{parameter: value})
+    return settings if used else name
+
+
+def _regression(arguments: argparse.Namespace) -> Any:
+    from ..scores import GaussianProcess
+
+    given = {"--gp-alpha": arguments.gp_alpha, "--gp-median-scale": arguments.gp_median_scale or None}
+    return _settings("regression", arguments.regression, {"gp": GaussianProcess}, given)
+
+
+def _algorithm(arguments: argparse.Namespace) -> Any:
+    from ..search import ALGORITHMS
+
+    given = {
+        "--n-steps": arguments.n_steps,
+        "--batch-size": arguments.batch_size,
+        "--learning-rate": arguments.learning_rate,
+    }
+    return _settings("algorithm", arguments.algorithm, ALGORITHMS, given)
+
+
+def _pruning(arguments: argparse.Namespace) -> Any:
+    from ..prune import PRUNERS
+
+    given = {"--prune-threshold": arguments.prune_threshold, "--prune-alpha": arguments.prune_alpha}
+    found = _settings("prune", arguments.prune, PRUNERS, given)
+    return None if isinstance(found, str) and found == "none" else found
+
+
+def _load(arguments: argparse.Namespace) -> tuple[Any, tuple[str, ...], list[str]]:
+    """The table, its names, and what should be said about how it was read."""
+    from .. import datasets
+    from .._checks import drop_constant, quoted
+    from ..files.atomic import InputError
+    from ..files.tables import read_table
+
+    if arguments.data in datasets.names() and not Path(arguments.data).exists():
+        bundled = datasets.load(arguments.data)
+        X, names = bundled.X, bundled.names
+        if arguments.columns:
+            missing = [name for name in arguments.columns if name not in names]
+            if missing:
+                raise InputError(f"no column {quoted(missing)} in {arguments.data}; it has {quoted(names, 20)}")
+            X, names = X[:, [names.index(c) for c in arguments.columns]], tuple(arguments.columns)
+        notes = []
+    else:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            X, names = read_table(arguments.data, columns=arguments.columns)
+        notes = [str(w.message) for w in caught]
+    if arguments.drop_constant:
+        X, names, dropped = drop_constant(X, names)
+        if dropped:
+            notes.append(f"left out because constant: {quoted(dropped)}")
+    return X, names, notes

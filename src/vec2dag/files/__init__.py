@@ -1,0 +1,1 @@
+"""Tables and graphs in files."""

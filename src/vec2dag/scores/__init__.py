@@ -1,0 +1,30 @@
+"""Graph scores: regressions, criteria, and the scores that they make together."""
+
+from .criteria import BIC, CRITERIA, Criterion, LeastSquares
+from .gp import GaussianProcess
+from .linear import Linear, LinearOnTable
+from .local import LocalCache, LocalScores, OutOfTime
+from .regression import Regression
+from .regressors import SklearnRegression
+from .score import REGRESSIONS, FunctionScore, GraphScore, Score, as_score, needs_local
+
+__all__ = [
+    "BIC",
+    "CRITERIA",
+    "REGRESSIONS",
+    "Criterion",
+    "FunctionScore",
+    "GaussianProcess",
+    "GraphScore",
+    "LeastSquares",
+    "Linear",
+    "LinearOnTable",
+    "LocalCache",
+    "LocalScores",
+    "OutOfTime",
+    "Regression",
+    "Score",
+    "SklearnRegression",
+    "as_score",
+    "needs_local",
+]

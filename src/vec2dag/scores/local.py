@@ -1,0 +1,297 @@
+"""Local scores: mean squared residuals of single nodes, computed in parallel, remembered, and kept between runs."""
+
+import io
+import math
+import time
+import zipfile
+import zlib
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import joblib
+import numpy as np
+from joblib.parallel import get_active_backend
+from numpy.typing import NDArray
+
+from .._checks import warn
+from .._parallel import effective_jobs, one_blas_thread, run_lazily
+from ..files.atomic import write_atomically
+
+if TYPE_CHECKING:
+    from .criteria import Criterion
+    from .regression import Regression
+
+__all__ = ["LocalCache", "LocalScores", "OutOfTime"]
+
+# Seconds between writes of a file of local scores.
+SAVE_EVERY = 30.0
+# A key, its two numbers, a value, and their place in the dictionary, for up to 30 nodes; every 30 nodes more add 4.
+BYTES = 280
+
+
+class LocalCache:
+    """Mean squared residuals by (node, bits of the parents), the least recently used dropped first.
+
+    Parameters
+    ----------
+    max_bytes : int, default 256 MiB
+        About a million local scores.
+
+    Attributes
+    ----------
+    hits, misses : int
+        Look-ups that were answered and that were not.
+    """
+
+    def __init__(self, max_bytes: int = 256 * 2**20) -> None:
+        if max_bytes < BYTES:
+            raise ValueError(f"max_bytes must be at least {BYTES}, got {max_bytes!r}")
+        self.max_bytes = max_bytes
+        self.hits = self.misses = self.bytes = 0
+        self._values: OrderedDict[tuple[int, int], float] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def get(self, key: tuple[int, int]) -> float | None:
+        """The residual, or None; counted."""
+        value = self._values.get(key)
+        if value is None:
+            self.misses += 1
+            return None
+        self.hits += 1
+        self._values.move_to_end(key)
+        return value
+
+    def put(self, key: tuple[int, int], value: float) -> None:
+        """Remember, and forget the least recently used beyond ``max_bytes``."""
+        if key not in self._values:
+            self.bytes += _size(key)
+        self._values[key] = value
+        while self.bytes > self.max_bytes:
+            old, _ = self._values.popitem(last=False)
+            self.bytes -= _size(old)
+
+    @property
+    def hit_rate(self) -> float:
+        """Share of look-ups that were answered; nan before the first."""
+        asked = self.hits + self.misses
+        return self.hits / asked if asked else float("nan")
+
+    def save(self, file: Path, fingerprint: str) -> None:
+        """Write all values, in place of a file that was there; ``fingerprint`` says what they are values of."""
+        width = max([1, *(mask.bit_length() for _, mask in self._values)])
+        size = (width + 7) // 8
+        bits = b"".join(mask.to_bytes(size, "little") for _, mask in self._values)
+
+        content = io.BytesIO()
+        np.savez_compressed(
+            content,
+            fingerprint=np.array(fingerprint),
+            nodes=np.array([node for node, _ in self._values], np.int64),
+            parents=np.frombuffer(bits, np.uint8).reshape(-1, size),
+            residuals=np.array(list(self._values.values())),
+        )
+        write_atomically(file, content.getvalue())
+
+    def load(self, file: Path, fingerprint: str) -> int:
+        """Add the values of a file, if there is one, and return how many; refuse those of other data."""
+        if not file.exists():
+            return 0
+        try:
+            with np.load(file, allow_pickle=False) as stored:
+                theirs, nodes, parents, residuals = (
+                    stored[name] for name in ("fingerprint", "nodes", "parents", "residuals")
+                )
+        except (OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+            raise ValueError(f"{file} is not a file of local scores, or is damaged: {error}") from error
+        if str(theirs) != fingerprint:
+            raise ValueError(
+                f"{file} holds local scores of other data or of another regression; take another file, or remove it"
+            )
+        for node, row, value in zip(nodes.tolist(), parents, residuals.tolist(), strict=True):
+            self.put((node, int.from_bytes(row.tobytes(), "little")), value)
+        return len(nodes)
+
+
+def _size(key: tuple[int, int]) -> int:
+    return BYTES + key[1].bit_length() // 30 * 4
+
+
+class OutOfTime(Exception):
+    """The time for regressions is over; those that are finished are remembered."""
+
+
+class LocalScores:
+    """Mean squared residuals of a regression: each fitted once, on several workers, within a time.
+
+    Parameters
+    ----------
+    regression : Regression
+    cache : LocalCache, optional
+        Where residuals are remembered; the default holds 256 MiB.
+    n_jobs : int or None, default None
+        Workers; None uses every core. They are threads, or whatever ``joblib.parallel_config`` asks for.
+
+    Attributes
+    ----------
+    fits : int
+        Regressions made so far: what a search costs.
+    deadline : float
+        Of ``time.perf_counter``, after which the next regression ends in :class:`OutOfTime`.
+    """
+
+    def __init__(self, regression: "Regression", cache: LocalCache | None = None, n_jobs: int | None = None) -> None:
+        effective_jobs(n_jobs)
+        self.regression, self.n_jobs = regression, n_jobs
+        self.cache = LocalCache() if cache is None else cache
+        self.fits = 0
+        self.deadline = math.inf
+        self._file: Path | None = None
+        self._saved = 0.0
+
+    @property
+    def cheap(self) -> bool:
+        """Whether a residual takes microseconds, so that nobody has to be sparing with them."""
+        return self.regression.cheap
+
+    def __call__(self, node: int, parents: Iterable[int]) -> float:
+        """Mean squared residual of ``node`` after regression on ``parents``: the unit a criterion combines."""
+        return float(self.batch([(node, parents)])[0])
+
+    def batch(self, wanted: Sequence[tuple[int, Iterable[int]]]) -> NDArray[np.float64]:
+        """Mean squared residuals of several (node, parents); those not yet known are computed in parallel."""
+        keys = [self._key(node, parents) for node, parents in wanted]
+        known = {key: self.cache.get(key) for key in keys}
+        missing = [key for key, value in known.items() if value is None]
+        if missing:
+            # As results arrive, so that neither an interrupt nor the end of the time loses any of them.
+            for key, value in zip(missing, self._evaluate(missing), strict=True):
+                known[key] = value
+                self.fits += 1
+                self.cache.put(key, value)
+                if self._file is not None and time.monotonic() > self._saved + SAVE_EVERY:
+                    self._save()
+                if time.perf_counter() > self.deadline:
+                    raise OutOfTime
+        return np.array([known[key] for key in keys], dtype=np.float64)
+
+    def residuals(self, A: NDArray[np.uint8]) -> NDArray[np.float64]:
+        """Mean squared residuals (B, d) of every node of every graph ``A`` (B, d, d)."""
+        d = self.regression.d
+        return self.batch([(j, np.flatnonzero(a[:, j])) for a in A for j in range(d)]).reshape(len(A), d)
+
+    def of_sets(self, node: int, members: NDArray[np.uint8]) -> NDArray[np.float64]:
+        """Mean squared residuals (m,) of ``node`` given the sets of parents that are the rows of ``members`` (m, d)."""
+        return self.batch([(node, np.flatnonzero(row)) for row in members])
+
+    def toggles(self, A: NDArray[np.uint8], criterion: "Criterion") -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Links (d,) of the nodes of ``A`` (d, d) and ``table[i, j]``, the change of link i when j -> i is toggled."""
+        d = len(A)
+        links = criterion.link(self.residuals(A[None])[0])
+        wanted: list[tuple[int, set[int]]] = []
+        for i in range(d):
+            parents = set(np.flatnonzero(A[:, i]).tolist())
+            wanted += [(i, parents ^ {j}) for j in range(d) if j != i]
+        table = np.zeros((d, d))
+        table[~np.eye(d, dtype=bool)] = criterion.link(self.batch(wanted)) - np.repeat(links, d - 1)
+        return links, table
+
+    def _key(self, node: int, parents: Iterable[int]) -> tuple[int, int]:
+        sources = {int(p) for p in parents}
+        if node in sources:
+            raise ValueError(f"node {node} cannot be its own parent")
+        strange = [k for k in (int(node), *sorted(sources)) if not 0 <= k < self.regression.d]
+        if strange:
+            raise ValueError(f"there is no node {strange[0]}; nodes are 0 to {self.regression.d - 1}")
+        return int(node), sum(1 << p for p in sources)
+
+    def _evaluate(self, keys: list[tuple[int, int]]) -> Iterator[float]:
+        backend, _ = get_active_backend(prefer="threads")
+        if getattr(backend, "supports_sharedmem", False):
+            # Threads of our own: joblib's take 10 to 30 ms a batch to start, as long as ten fits to a few hundred rows.
+            with one_blas_thread():
+                yield from run_lazily(lambda k: _fit(self.regression, keys[k]), len(keys), self.n_jobs)
+        else:
+            parallel = joblib.Parallel(self.n_jobs, return_as="generator")
+            yield from parallel(joblib.delayed(_fit)(self.regression, key) for key in keys)
+
+    @contextmanager
+    def until(self, deadline: float) -> Iterator[None]:
+        """Context in which regressions end with :class:`OutOfTime` after ``deadline``; an outer, earlier one stays."""
+        outer = self.deadline
+        self.deadline = min(outer, deadline)
+        try:
+            yield
+        finally:
+            self.deadline = outer
+
+    @contextmanager
+    def unhurried(self) -> Iterator[None]:
+        """Context without a deadline: for the few regressions that a result cannot do without."""
+        outer, self.deadline = self.deadline, math.inf
+        try:
+            yield
+        finally:
+            self.deadline = outer
+
+    @contextmanager
+    def stored(self, file: str | Path) -> Iterator[int]:
+        """Context in which residuals are kept in ``file``: read at first, written every half minute and at the end.
+
+        Yields the number of residuals that the file had. It must be one of the same data and regression. Residuals that
+        ``cache`` has no room for are not kept.
+        """
+        if not isinstance(file, str | Path):
+            raise ValueError(f"the file of local scores must be a path, got {file!r}")
+        fingerprint = self.regression.fingerprint()
+        if fingerprint is None:
+            reason = (
+                "linear regressions take microseconds"
+                if self.cheap
+                else "a regression without a fingerprint cannot be told from another"
+            )
+            raise ValueError(f"checkpoint={str(file)!r} is for regressions that are worth keeping: {reason}")
+        self._fingerprint = fingerprint
+        known = self.cache.load(Path(file), fingerprint)
+        self._file = Path(file)
+        try:
+            # Now, and not after an hour, is the time to find out that it cannot be written.
+            self._save()
+        except OSError as error:
+            self._file = None
+            raise OSError(f"the file of local scores {file} cannot be written: {error}") from error
+        try:
+            yield known
+        finally:
+            try:
+                self._save()
+            except OSError as error:
+                warn(f"the local scores could not be written to {file}: {error}")
+            self._file = None
+
+    def _save(self) -> None:
+        assert self._file is not None
+        self.cache.save(self._file, self._fingerprint)
+        self._saved = time.monotonic()
+
+
+def _members(mask: int) -> list[int]:
+    return [p for p in range(mask.bit_length()) if mask >> p & 1]
+
+
+def _fit(regression: "Regression", key: tuple[int, int]) -> float:
+    """One local regression; whatever goes wrong names the node and its parents."""
+    node, parents = key[0], _members(key[1])
+    what = f"the regression of {regression.names[node]!r} on {[regression.names[p] for p in parents]}"
+    try:
+        value = float(regression.residual(node, parents))
+    except Exception as error:
+        raise ValueError(f"{what} failed: {type(error).__name__}: {error}") from error
+    if not 0 < value < math.inf:
+        hint = "; a regressor that fits every row needs SklearnRegression(..., cv=)" if value == 0 and parents else ""
+        raise ValueError(f"{what} gave a mean squared residual of {value}; a positive number is needed{hint}")
+    return value

@@ -1,0 +1,87 @@
+"""What a score asks of a regression that has been joined with a table."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from .._checks import check_names, default_names
+from .local import LocalCache, LocalScores
+
+__all__ = ["Regression", "as_regression"]
+
+
+class Regression:
+    """A regression joined with a table. A subclass says what its residuals are, and what else it can do.
+
+    Attributes
+    ----------
+    n, d : int
+        Rows and columns of the table.
+    names : tuple of str
+        Of the columns.
+    cheap : bool
+        Whether a residual takes microseconds: nothing is then remembered, and no search has to be sparing.
+    linear : bool
+        Whether a parent that matters has a linear coefficient, so that linear pruning can see it.
+    score_equivalent : bool
+        Whether residuals are those of linear regressions on centred columns, which criteria that promise it need to
+        give equivalent graphs the same score.
+    statistics : tuple of arrays, or None
+        What the compiled kernels compute residuals from, if they can (:mod:`vec2dag._kernels`).
+    """
+
+    n: int
+    d: int
+    names: tuple[str, ...]
+    cheap = False
+    linear = False
+    score_equivalent = False
+    statistics: Any = None
+
+    def residual(self, node: int, parents: Sequence[int]) -> float:
+        """Mean squared residual of ``node`` after regression on ``parents``."""
+        raise NotImplementedError
+
+    def thinned(self, step: int) -> "Regression | None":
+        """The same regression on one row of ``step``, a cheap picture of the problem; None if it has no rows."""
+        return None
+
+    def fingerprint(self) -> str | None:
+        """A text that is equal where all residuals are equal; None if there is none, and no file can be kept."""
+        return None
+
+    def local(self, cache: LocalCache | None = None, n_jobs: int | None = None) -> LocalScores:
+        """Local scores of this regression, with memory and workers."""
+        return LocalScores(self, cache, n_jobs)
+
+
+class _Foreign(Regression):
+    """Somebody's object with ``n``, ``d`` and ``residual``, and whatever else of a regression it has."""
+
+    def __init__(self, wrapped: Any) -> None:
+        missing = [name for name in ("n", "d", "residual") if not hasattr(wrapped, name)]
+        if missing:
+            raise ValueError(f"a regression that holds its data needs n, d and residual; {wrapped!r} has no {missing}")
+        self.wrapped = wrapped
+        self.n, self.d = int(wrapped.n), int(wrapped.d)
+        names = getattr(wrapped, "names", None)
+        self.names = default_names(self.d) if names is None else check_names(names, self.d)
+        self.cheap = bool(getattr(wrapped, "cheap", False))
+        self.linear = bool(getattr(wrapped, "linear", False))
+        self.score_equivalent = bool(getattr(wrapped, "score_equivalent", False))
+
+    def residual(self, node: int, parents: Sequence[int]) -> float:
+        return float(self.wrapped.residual(node, parents))
+
+    def thinned(self, step: int) -> Regression | None:
+        thin = getattr(self.wrapped, "thinned", None)
+        smaller = None if thin is None else thin(step)
+        return None if smaller is None else as_regression(smaller)
+
+    def fingerprint(self) -> str | None:
+        own = getattr(self.wrapped, "fingerprint", None)
+        return None if own is None else str(own())
+
+
+def as_regression(regression: Any) -> Regression:
+    """The object itself, or what makes somebody else's answer all that a score asks."""
+    return regression if isinstance(regression, Regression) else _Foreign(regression)

@@ -1,0 +1,137 @@
+"""Regressions that need the rows of a table: what they share, and any regressor with ``fit`` and ``predict``."""
+
+import numbers
+import pickle
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import joblib
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+
+from .._checks import as_table, names_of
+from .._settings import Settings
+from ..moments import Moments
+from .regression import Regression
+
+__all__ = ["OnRows", "RowRegression", "SklearnRegression", "spread"]
+
+# To be raised when residuals change, so that files of local scores of before are not taken for those of now.
+RESIDUALS = 1
+
+
+def spread(n: int, most: int) -> NDArray[np.int64]:
+    """Up to ``most`` of ``n`` rows, evenly spread: tables are often sorted, and the choice must not be random."""
+    return np.arange(n) if n <= most else np.linspace(0, n - 1, most).astype(np.int64)
+
+
+class RowRegression:
+    """A description of a regression without data: ``residual`` of a column given others, and ``bind`` to a table."""
+
+    def residual(self, Z: NDArray[np.float64], y: NDArray[np.float64]) -> float:
+        """Mean squared residual of ``y`` (n,) given parents ``Z`` (n, k), of which there may be none."""
+        raise NotImplementedError
+
+    def bind(self, data: ArrayLike | Moments, names: Sequence[str] | None = None) -> "OnRows":
+        """Join with a table (n, d); it is copied."""
+        if isinstance(data, Moments):
+            raise ValueError(f"regression={self!r} needs the rows of the table; Moments have only mean and scatter")
+        values = np.array(as_table(data, rows=2), order="C")
+        return OnRows(self, values, names_of(names, values.shape[1]))
+
+
+class OnRows(Regression):
+    """A regression joined with the rows of a table.
+
+    Parameters
+    ----------
+    method : RowRegression
+    X : array of shape (n, d)
+    names : tuple of str
+    """
+
+    def __init__(self, method: RowRegression, X: NDArray[np.float64], names: tuple[str, ...]) -> None:
+        self.method, self.X, self.names = method, X, names
+        self.n, self.d = X.shape
+
+    def residual(self, node: int, parents: Sequence[int]) -> float:
+        """Mean squared residual of ``node`` after regression on ``parents``."""
+        return self.method.residual(self.X[:, list(parents)], self.X[:, node])
+
+    def thinned(self, step: int) -> "OnRows":
+        """On one row of ``step``, evenly spread: a cheap picture of the same problem."""
+        return OnRows(self.method, self.X[spread(self.n, self.n // step)], self.names)
+
+    def fingerprint(self) -> str:
+        """Of the table and the regression: equal where all residuals are equal."""
+        try:
+            return str(joblib.hash((RESIDUALS, self.X, self.method)))
+        except pickle.PicklingError:
+            raise ValueError(
+                f"a file of local scores needs a regressor that can be pickled, got {self.method}"
+            ) from None
+
+
+@dataclass
+class SklearnRegression(RowRegression, Settings):
+    """Regression with any scikit-learn estimator, cloned for every fit.
+
+    Parameters
+    ----------
+    estimator : object
+        A regressor or pipeline with ``fit``, ``predict`` and ``get_params``. It is not fitted itself.
+    cv : int or splitter, optional
+        Residuals are of predictions for rows that were not fitted, in so many folds: a flexible learner otherwise
+        explains noise, and every parent seems to help. An integer shuffles the rows with ``random_state``.
+    random_state : int, default 0
+        Given to every parameter ``random_state`` of the estimator that is None, so that a fit is repeatable.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LinearRegression
+    >>> X = np.random.default_rng(0).standard_normal((100, 3))
+    >>> bound = SklearnRegression(LinearRegression()).bind(X)
+    >>> bound.residual(0, [1, 2]) < bound.residual(0, [1])
+    True
+    """
+
+    estimator: Any
+    cv: Any = None
+    random_state: int = 0
+
+    def check(self) -> None:
+        """Refuse what cannot be fitted."""
+        missing = [name for name in ("fit", "predict") if not callable(getattr(self.estimator, name, None))]
+        if missing or isinstance(self.estimator, type):
+            raise ValueError(f"estimator must be an object with fit and predict, got {self.estimator!r}")
+
+    def residual(self, Z: NDArray[np.float64], y: NDArray[np.float64]) -> float:
+        """Mean squared residual of ``y`` (n,) given parents ``Z`` (n, k); without parents, about the mean."""
+        if Z.shape[1] == 0:
+            return float(y.var())
+        # Others get their own copies: a regressor that scales its input in place must not spoil the next fit.
+        estimator, Z, y = self._seeded(), np.ascontiguousarray(Z), y.copy()
+        if self.cv is None:
+            predicted = estimator.fit(Z, y).predict(Z)
+        else:
+            from sklearn.model_selection import check_cv, cross_val_predict  # a third of a second, for few
+
+            folds = check_cv(self.cv)
+            if isinstance(self.cv, numbers.Integral):
+                folds.shuffle, folds.random_state = True, self.random_state
+            predicted = cross_val_predict(estimator, Z, y, cv=folds)
+        predicted = np.asarray(predicted, dtype=np.float64)
+        if predicted.shape not in ((len(y),), (len(y), 1)):
+            raise ValueError(f"predict returned an array of shape {predicted.shape} for {len(y)} rows")
+        return float(((y - predicted.reshape(-1)) ** 2).mean())
+
+    def _seeded(self) -> Any:
+        estimator = clone(self.estimator)
+        open_seeds = {
+            name: self.random_state
+            for name, value in estimator.get_params().items()
+            if (name == "random_state" or name.endswith("__random_state")) and value is None
+        }
+        return estimator.set_params(**open_seeds) if open_seeds else estimator

@@ -1,0 +1,232 @@
+"""Graph scores: how well a regression of every node on its parents explains the data.
+
+A score is a regression (what a node's parents leave unexplained) and a criterion (how the ``d`` mean squared
+residuals and the numbers of parents become one number). All scores are divided by ``n d``; higher is better.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .. import _kernels
+from .._checks import choose
+from ..graph import as_adjacency
+from ..moments import Moments
+from .criteria import Criterion, as_criterion
+from .gp import GaussianProcess
+from .linear import Linear
+from .local import LocalCache, LocalScores
+from .regression import Regression, as_regression
+from .regressors import SklearnRegression
+
+__all__ = ["REGRESSIONS", "FunctionScore", "GraphScore", "Score", "as_score", "bind", "needs_local"]
+
+REGRESSIONS: dict[str, Callable[[], Any]] = {"linear": Linear, "gp": GaussianProcess}
+
+
+class GraphScore:
+    """A number for every DAG: what a search maximises.
+
+    Attributes
+    ----------
+    d : int
+        Number of nodes.
+    local : LocalScores or None
+        The local parts of the score; None if it has none that could be looked at.
+    """
+
+    d: int
+    local: LocalScores | None = None
+
+    @property
+    def has_greedy_order(self) -> bool:
+        """Whether an order can be found greedily from the variances."""
+        return False
+
+    def __call__(self, A: ArrayLike) -> NDArray[np.float64]:
+        """Score of every graph ``A`` (..., d, d); shape (...), higher is better."""
+        raise NotImplementedError
+
+
+class Score(GraphScore):
+    """A graph score for a table.
+
+    Parameters
+    ----------
+    X : array of shape (n, d), Moments, or None
+        The data; None when ``regression`` is an object that already holds them.
+    regression : {"linear", "gp"}, Linear, GaussianProcess, SklearnRegression, regressor, or Regression
+        ``"gp"`` is ``GaussianProcess()``; a regressor has ``fit`` and ``predict``; a Regression already holds data.
+        ``"linear"`` by default.
+    criterion : {"bic-nv", "bic-ev", "ls"} or Criterion, default "bic-nv"
+    n_jobs : int or None, default None
+        Workers for batches; None uses every core. They are threads, or for regressions other than linear whatever
+        ``joblib.parallel_config`` asks for.
+    cache : LocalCache, optional
+        Where mean squared residuals of regressions other than linear are remembered; the default holds 256 MiB.
+    names : sequence of str, optional
+        Of the columns of ``X``, for error messages.
+
+    Attributes
+    ----------
+    regression : Regression
+        Joined with the data.
+    criterion : Criterion
+    local : LocalScores
+        ``score.local(node, parents)`` is the mean squared residual of a node; regressions other than linear are
+        remembered, and ``score.local.fits`` counts them.
+    n, d : int
+        Rows and columns.
+    names : tuple of str
+    penalty : float
+        Price of a first parent, in the units of the score.
+    prices : array of shape (d + 1,)
+        Price of k parents, in prices of a first one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.random.default_rng(0).standard_normal((500, 1))
+    >>> X = np.hstack([x, x + 0.1])
+    >>> score = Score(X + 0.01 * np.random.default_rng(1).standard_normal(X.shape))
+    >>> bool(score([[0, 1], [0, 0]]) > score(np.zeros((2, 2))))
+    True
+    """
+
+    local: LocalScores
+
+    def __init__(
+        self,
+        X: ArrayLike | Moments | None,
+        regression: Any = "linear",
+        criterion: str | Criterion = "bic-nv",
+        *,
+        n_jobs: int | None = None,
+        cache: LocalCache | None = None,
+        names: Sequence[str] | None = None,
+    ) -> None:
+        self.criterion = as_criterion(criterion)
+        self.regression = bind(X, regression, names)
+        self.n, self.d, self.names = self.regression.n, self.regression.d, self.regression.names
+        self.local = self.regression.local(cache, n_jobs)
+        self.compiled = self.criterion.compiled(self.n, self.d)
+        _, self.penalty, _, self.prices = self.compiled
+
+    @property
+    def statistics(self) -> Any:
+        """What the compiled kernels compute residuals from; None if the regression is not one of theirs."""
+        return self.regression.statistics
+
+    @property
+    def has_greedy_order(self) -> bool:
+        """Whether an order can be found greedily: variances that are taken to be equal, and statistics to read."""
+        return self.criterion.equal_variances and self.statistics is not None
+
+    @property
+    def score_equivalent(self) -> bool:
+        """Whether all members of a Markov equivalence class have the same score."""
+        return self.criterion.score_equivalent and self.regression.score_equivalent
+
+    def link(self, residuals: ArrayLike) -> NDArray[np.float64]:
+        """What the criterion sums over nodes."""
+        return self.criterion.link(residuals)
+
+    def change(self, delta: ArrayLike, total: float) -> NDArray[np.float64]:
+        """Change of the score, without prices, when the sum ``total`` of links grows by ``delta``."""
+        return self.criterion.change(delta, total, self.d)
+
+    def toggles(self, A: NDArray[np.uint8]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Links (d,) of the nodes of ``A`` (d, d) and ``table[i, j]``, the change of link i when j -> i is toggled."""
+        return self.local.toggles(A, self.criterion)
+
+    def residuals(self, A: ArrayLike) -> NDArray[np.float64]:
+        """Mean squared residuals (..., d) of the nodes of ``A`` (..., d, d)."""
+        return self._residuals(self._checked(A))
+
+    def _residuals(self, adjacency: NDArray[np.uint8]) -> NDArray[np.float64]:
+        flat = np.ascontiguousarray(adjacency.reshape(-1, self.d, self.d))
+        return self.local.residuals(flat).reshape(adjacency.shape[:-1])
+
+    def combine(self, residuals: NDArray[np.float64], parents: ArrayLike) -> NDArray[np.float64]:
+        """The score (...) for mean squared residuals and numbers of parents, both (..., d)."""
+        lead = residuals.shape[:-1]
+        out = np.empty(int(np.prod(lead, dtype=np.int64)))
+        edges = self.prices[np.broadcast_to(np.asarray(parents, dtype=np.int64), residuals.shape)].sum(axis=-1)
+        _kernels.combine_batch(residuals.reshape(-1, self.d), edges.reshape(-1), self.compiled, out)
+        return out.reshape(lead)
+
+    def __call__(self, A: ArrayLike) -> NDArray[np.float64]:
+        """Score of every graph ``A`` (..., d, d), divided by ``n d``; shape (...), higher is better."""
+        adjacency = self._checked(A)
+        return self.combine(self._residuals(adjacency), adjacency.sum(axis=-2, dtype=np.int64))[()]
+
+    def _checked(self, A: ArrayLike) -> NDArray[np.uint8]:
+        adjacency = as_adjacency(A)
+        if adjacency.shape[-1] != self.d:
+            raise ValueError(f"A has {adjacency.shape[-1]} nodes, the data have {self.d} columns")
+        return adjacency
+
+
+class FunctionScore(GraphScore):
+    """A function of one adjacency matrix as a score; refuses values that are not finite numbers."""
+
+    def __init__(self, function: Callable[[Any], Any], d: int) -> None:
+        self.function, self.d = function, d
+
+    def __call__(self, A: ArrayLike) -> NDArray[np.float64]:
+        """Score of every graph ``A`` (..., d, d); shape (...), higher is better."""
+        graphs = np.asarray(A)
+        # Of a signed type: in unsigned numbers -A.sum() would be huge and positive.
+        flat = graphs.reshape(-1, self.d, self.d).astype(np.int64)
+        values = np.array([float(self.function(a)) for a in flat])
+        if not np.isfinite(values).all():
+            worst = flat[int(np.argmin(np.isfinite(values)))]
+            raise ValueError(
+                f"score must return finite numbers, got {values[~np.isfinite(values)][0]} "
+                f"for the graph with the edges {np.argwhere(worst).tolist()}"
+            )
+        return values.reshape(graphs.shape[:-2])
+
+
+def as_score(score: Any, d: int | None = None) -> GraphScore:
+    """A score as it is, or a function of one adjacency matrix made one; ``d`` is needed if it has no such attribute."""
+    if isinstance(score, GraphScore):
+        if d is not None and d != score.d:
+            raise ValueError(f"the score is for {score.d} nodes, d is {d}")
+        return score
+    if not callable(score):
+        raise ValueError(f"a score is a Score or a function A -> float, got {score!r}")
+    d = d if d is not None else getattr(score, "d", None)
+    if d is None:
+        raise ValueError("d is needed: the score has no attribute d")
+    return FunctionScore(score, int(d))
+
+
+def needs_local(score: GraphScore, what: str) -> Score:
+    """The score as one with local parts; without them an error says what needs them."""
+    if not isinstance(score, Score):
+        raise ValueError(f"{what} needs a Score: a callable has no local parts")
+    return score
+
+
+def bind(X: ArrayLike | Moments | None, regression: Any, names: Sequence[str] | None = None) -> Regression:
+    """The regression that a name, a description or a regressor stands for, joined with the data."""
+    if isinstance(regression, str):
+        regression = choose("regression", regression, REGRESSIONS)()
+    elif isinstance(regression, type) or not any(hasattr(regression, name) for name in ("predict", "bind", "residual")):
+        raise ValueError(
+            f"regression={regression!r}: allowed are {', '.join(map(repr, REGRESSIONS))}, Linear(...), "
+            "GaussianProcess(...), SklearnRegression(...), objects with fit and predict, and objects that hold data "
+            "and have residual"
+        )
+    elif hasattr(regression, "predict"):
+        regression = SklearnRegression(regression)
+    elif not hasattr(regression, "bind"):
+        if X is not None:
+            raise ValueError("a regression object holds its own data: pass X=None")
+        return as_regression(regression)
+    if X is None:
+        raise ValueError(f"X is needed: regression={regression!r} holds no data")
+    return as_regression(regression.bind(X, names))

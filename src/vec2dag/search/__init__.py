@@ -1,0 +1,33 @@
+"""The search for the DAG with the highest score. It sees scores and graphs, never data."""
+
+from .budget import Budget, Progress
+from .certify import Certificate, Refined, insertion_search
+from .discover import ALGORITHMS, discover
+from .engines import A2C, PPO, REINFORCE, Conditional, NodeCredit, policy_gradient
+from .exact import exact_search
+from .gradient import SearchResult
+from .orders import Orders
+from .policy import GaussianPolicy
+from .start import STARTS, equal_variance_order
+
+__all__ = [
+    "A2C",
+    "ALGORITHMS",
+    "PPO",
+    "REINFORCE",
+    "STARTS",
+    "Budget",
+    "Certificate",
+    "Conditional",
+    "GaussianPolicy",
+    "NodeCredit",
+    "Orders",
+    "Progress",
+    "Refined",
+    "SearchResult",
+    "discover",
+    "equal_variance_order",
+    "exact_search",
+    "insertion_search",
+    "policy_gradient",
+]

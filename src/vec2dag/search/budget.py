@@ -1,0 +1,111 @@
+"""One budget for a search: the clock, the callback, and the interrupt."""
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._checks import number, warn
+from ..scores import GraphScore, OutOfTime
+
+__all__ = ["Budget", "Callback", "Progress"]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a callback is told after every step; return True from it to stop the search.
+
+    ``mode`` (d, d) is the DAG that the mean of the policy decodes to; the best so far, for the policy over orders.
+    """
+
+    step: int
+    n_steps: int
+    best_score: float
+    mean_reward: float
+    seconds: float
+    mode: NDArray[np.uint8]
+
+
+Callback = Callable[[Progress], bool | None]
+
+
+class Budget:
+    """Why and when a search ends early: its time is over, its callback has said so, or somebody interrupts it.
+
+    Parameters
+    ----------
+    seconds : float, optional
+        From now on; None is without end.
+    callback : callable, optional
+        Told of every step with a :class:`Progress`; returning True ends the search.
+    outer : Budget, optional
+        The budget that this one is a part of. It is never exceeded, and a callback or an interrupt ends it too.
+
+    Attributes
+    ----------
+    stopped : str or None
+        ``"time"``, ``"callback"`` or ``"interrupted"`` once the search has to end.
+    """
+
+    def __init__(
+        self, seconds: float | None = None, callback: Callback | None = None, outer: "Budget | None" = None
+    ) -> None:
+        if seconds is not None:
+            number("time_budget", seconds, above=0)
+        self.start = time.perf_counter()
+        self.deadline = math.inf if seconds is None else self.start + seconds
+        if outer is not None:
+            self.deadline = min(self.deadline, outer.deadline)
+        self.callback, self.outer = callback, outer
+        self.stopped: str | None = None
+
+    @property
+    def limited(self) -> bool:
+        """Whether there is an end at all."""
+        return self.deadline < math.inf
+
+    @property
+    def over(self) -> bool:
+        """Whether the search has to end now."""
+        if self.stopped is None and time.perf_counter() >= self.deadline:
+            self.stopped = "time"
+        return self.stopped is not None
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether somebody has said that the search has to end, and not the clock."""
+        return self.stopped in ("callback", "interrupted")
+
+    def part(self, share: float) -> "Budget":
+        """A budget of a share of the time that is left."""
+        left = max(share * (self.deadline - time.perf_counter()), 1e-3) if self.limited else None
+        return Budget(left, self.callback, self)
+
+    def tell(self, progress: Progress) -> None:
+        """Tell the callback, which may end the search."""
+        if self.callback is not None and self.callback(progress):
+            self._cancel("callback")
+
+    @contextmanager
+    def guard(self, score: GraphScore) -> Iterator[None]:
+        """Context that ends quietly, with ``stopped`` set, when time is over or somebody interrupts.
+
+        Whoever uses it keeps the best so far outside of it. Regressions that take their time look at the clock too.
+        """
+        try:
+            with nullcontext() if score.local is None else score.local.until(self.deadline):
+                yield
+        except OutOfTime:
+            self.stopped = self.stopped or "time"
+        except KeyboardInterrupt:
+            self._cancel("interrupted")
+            warn("interrupted: the best DAG so far is returned")
+
+    def _cancel(self, reason: str) -> None:
+        self.stopped = reason
+        if self.outer is not None:
+            self.outer._cancel(reason)

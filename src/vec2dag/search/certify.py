@@ -1,0 +1,195 @@
+"""From a good DAG to one that neither single edges nor insertions improve, and what exactly has been checked."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..graph import as_adjacency, is_dag, topological_order
+from ..scores import Score
+from .budget import Budget
+from .descent import Candidate, Descent, descent_of, resolution
+
+__all__ = ["Certificate", "Refined", "certify", "insertion_search"]
+
+# Up to here the last pass over all insertions gives up no direction early; see docs/algorithms.md.
+FULL_CERTIFICATE = 100
+# Up to here, and with so many rows for each column, a backward elimination from all edges of the order is tried too.
+ELIMINATION, ROWS_FOR_ELIMINATION = 60, 2
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What is known of a DAG.
+
+    Attributes
+    ----------
+    exact : bool
+        It is the best of all DAGs; the rest is then of no interest.
+    all_places : bool
+        No insertion of a node at any other place of the order improves it. Otherwise places were left out at which
+        an estimate saw no hope.
+    elimination : bool
+        A backward elimination from all edges of the order was tried too.
+    resolution : float
+        Improvements of the score up to this do not count.
+    """
+
+    exact: bool = False
+    all_places: bool = True
+    elimination: bool = False
+    resolution: float = 0.0
+
+    def __str__(self) -> str:
+        if self.exact:
+            return "the best of all DAGs"
+        places = "at any place" if self.all_places else "at a place where an estimate saw hope"
+        return (
+            "no addition, removal or reversal of an edge and no insertion of a column elsewhere in the order, "
+            f"{places}, improves the score by more than {self.resolution:.1e}"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Refined(Candidate):
+    """A DAG after refinement.
+
+    Attributes
+    ----------
+    A : array of shape (d, d), uint8
+    score : float
+    order : array of shape (d,)
+        An order that ``A`` agrees with.
+    certificate : Certificate or None
+        What has been checked; None if the time was over before.
+    """
+
+    certificate: Certificate | None = None
+
+    @property
+    def certified(self) -> bool:
+        """Whether the checks came to an end."""
+        return self.certificate is not None
+
+
+def insertion_search(score: Score, start: ArrayLike) -> Refined:
+    """Improve a DAG until no insertion and no single edge improves it.
+
+    Parameters
+    ----------
+    score : Score
+    start : array of shape (d, d) or (d,)
+        A DAG, or an order of the nodes. Not modified.
+
+    Returns
+    -------
+    Refined
+        At least as good as the start, with a certificate.
+    """
+    values = np.asarray(start)
+    descent = descent_of(score)
+    if values.ndim == 1:
+        if sorted(values.tolist()) != list(range(score.d)):
+            raise ValueError(f"start must be an order of 0..{score.d - 1} or a DAG, got {values.tolist()[:20]}")
+        best, _ = descent.descend(values)
+    else:
+        A = as_adjacency(values, "start")
+        best = Candidate(A, float(score(A)), topological_order(A))
+    return certify(score, descent, best, Budget())
+
+
+def certify(score: Score, descent: Descent, best: Candidate, budget: Budget) -> Refined:
+    """Alternate single edges and insertions until neither improves, or until the budget is over."""
+    least, all_places, eliminate = resolution(score), score.d <= FULL_CERTIFICATE, _affords_elimination(score)
+    while not budget.over:
+        best = _edge_descent(score, best)
+        found, _ = descent.descend(best.order, floor=best.score, full=all_places)
+        if found.score <= best.score + least and eliminate:
+            found = _eliminate(score, best.order)
+        if found.score > best.score + least:
+            best = found
+        elif not budget.over:
+            return Refined(best.A, best.score, best.order, Certificate(False, all_places, eliminate, least))
+    return Refined(best.A, best.score, best.order)
+
+
+def _affords_elimination(score: Score) -> bool:
+    """Whether all predecessors can be parents at once: cheap regressions, and rows enough for them."""
+    return score.local.cheap and score.d <= ELIMINATION and score.n >= ROWS_FOR_ELIMINATION * score.d
+
+
+def _steps(score: Score, A: NDArray[np.uint8]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """What the next parent of every node of ``A`` would cost, and what its last one does: (d,) each."""
+    sizes = A.sum(axis=0, dtype=np.int64)
+    # A node with d - 1 parents has no next one and a node without parents no last one: what stands there is not used.
+    following = score.penalty * (score.prices[np.minimum(sizes + 1, score.d)] - score.prices[sizes])
+    return following, score.penalty * (score.prices[sizes] - score.prices[np.maximum(sizes - 1, 0)])
+
+
+def _eliminate(score: Score, order: NDArray[np.int64]) -> Candidate:
+    """Backward elimination along an order, from all edges on: in dense graphs it ends higher than growing from none.
+
+    In every round each node loses its worst parent, if that improves the score. Removals from different nodes gain at
+    least as much together as one by one, under equal variances too: ``ln(1 + a + b) <= ln(1 + a) + ln(1 + b)``.
+    """
+    place = np.argsort(order)
+    A = (place[:, None] < place).astype(np.uint8)
+    nodes, least = np.arange(score.d), resolution(score)
+    while True:
+        links, table = score.toggles(A)
+        gain = np.where(A, score.change(table.T, float(links.sum())) + _steps(score, A)[1], -np.inf)
+        worst = gain.argmax(axis=0)
+        losing = gain[worst, nodes] > least
+        if not losing.any():
+            return Candidate(A, float(score(A)), order)
+        A[worst[losing], nodes[losing]] = 0
+
+
+def _edge_descent(score: Score, start: Candidate) -> Candidate:
+    """Add, remove or reverse single edges while that improves the score."""
+    A, best, d, least = start.A.copy(), start.score, score.d, resolution(score)
+    while True:
+        links, table = score.toggles(A)
+        total = float(links.sum())
+        on, reach = A.astype(bool), _reachable(A)
+        following, last = _steps(score, A)
+        # gain[j, i] of toggling j -> i; an edge may be added unless i reaches j.
+        gain = score.change(table.T, total) - np.where(on, -last, following)
+        gain[(~on & reach.T) | np.eye(d, dtype=bool)] = -np.inf
+        # Reversal of j -> i: remove it, add i -> j; possible unless another path leads from j to i.
+        turn = score.change(table.T + table, total) - (following[:, None] - last)
+        turn[~on | _detour(A, reach)] = -np.inf
+        better = np.argwhere(np.maximum(gain, turn) > least)
+        better = better[np.argsort(-np.maximum(gain, turn)[tuple(better.T)], kind="stable")]
+        before = best
+        for j, i in better:
+            # The first always fits; others may no longer, after those before them, and a gain may be rounding.
+            changed = A.copy()
+            changed[j, i] ^= 1
+            if turn[j, i] > gain[j, i]:
+                changed[i, j] ^= 1
+            if is_dag(changed) and (value := float(score(changed))) > best + least:
+                A, best = changed, value
+        if best == before:
+            # Of the orders of A the one nearest to the old: where they agree, insertions have been tried.
+            order = start.order[topological_order(A[np.ix_(start.order, start.order)])]
+            return Candidate(A, best, order) if best > start.score else start
+
+
+def _reachable(A: NDArray[np.uint8]) -> NDArray[np.bool_]:
+    """``reach[i, j]``: a directed path leads from i to j."""
+    reach = np.zeros(A.shape, dtype=bool)
+    for i in topological_order(A)[::-1]:
+        children = np.flatnonzero(A[i])
+        reach[i] = reach[children].any(axis=0)
+        reach[i, children] = True
+    return reach
+
+
+def _detour(A: NDArray[np.uint8], reach: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """``[j, i]``: j -> i is an edge and another path leads from j to i, through another child of j."""
+    out = np.zeros(A.shape, dtype=bool)
+    for j in range(len(A)):
+        children = np.flatnonzero(A[j])
+        out[j, children] = reach[np.ix_(children, children)].any(axis=0)
+    return out

@@ -1,0 +1,570 @@
+"""The algorithms of policy gradient: how a batch of sampled graphs moves the policy.
+
+``PPO``, ``A2C`` and ``REINFORCE`` are the paper's, one reward for a whole graph; ``Conditional`` takes the exact
+conditional expectation of every coordinate; ``NodeCredit`` stands between them. Each holds settings and owns its
+defaults; the state of a search is in its engine.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from .. import _kernels
+from .._checks import choose, number, whole_number
+from .._parallel import run_each
+from .._settings import Settings
+from ..graph import vec2dag
+from ..scores import GraphScore, Score, as_score, needs_local
+from .budget import Budget, Callback
+from .gradient import Batch, Engine, SearchResult, climb
+from .policy import Adam, GaussianPolicy, Optimiser, RMSprop
+from .start import Start
+
+__all__ = ["A2C", "GRADIENTS", "PPO", "REINFORCE", "Conditional", "NodeCredit", "policy_gradient"]
+
+# Steps without improvement after which the conditional gradient has settled, and from a start near the optimum.
+PATIENCE, NEAR_PATIENCE = 50, 20
+
+
+class PolicyGradient(Settings):
+    """What the algorithms share: a loop around their engine."""
+
+    name: ClassVar[str]
+    #: Whether the search ends where no insertion improves, so that refinement need not begin with a descent.
+    descends: ClassVar[bool] = False
+    #: Whether the estimate, if it is not refined, is the decoded mean of the policy and not the best DAG met.
+    reports_mean: ClassVar[bool] = False
+    #: Whether ``init="auto"`` may start it at the greedy order for equal variances.
+    takes_start: ClassVar[bool] = True
+
+    learning_rate: float
+    n_steps: int
+    batch_size: int
+    entropy: float
+    bound: float
+    patience: Any
+
+    def check(self) -> None:
+        """Refuse values under which nothing could be learned."""
+        number("learning_rate", self.learning_rate, above=0)
+        whole_number("n_steps", self.n_steps)
+        if whole_number("batch_size", self.batch_size) < self._least_batch:
+            raise ValueError(
+                f"batch_size must be at least {self._least_batch} for {self.name!r}: a reward is compared with others, "
+                f"got {self.batch_size}"
+            )
+        number("entropy", self.entropy)
+        number("bound", self.bound, above=0)
+        if self.patience is not None:
+            whole_number("patience", self.patience)
+
+    _least_batch: ClassVar[int] = 2
+
+    def engine(self, score: GraphScore, policy: GaussianPolicy) -> Engine:
+        """The state of a search from a policy, which will be modified."""
+        raise NotImplementedError
+
+    def cold(self, d: int, rng: np.random.Generator) -> GaussianPolicy:
+        """The policy to start from where nothing is known."""
+        return GaussianPolicy.cold(d, rng)
+
+    def search(self, score: GraphScore, *, rng: np.random.Generator, start: Start, budget: Budget) -> SearchResult:
+        """Search for the DAG with the highest score."""
+        policy = start.policy_for(score.d) or self.cold(score.d, rng)
+        return climb(
+            score,
+            self.engine(score, policy),
+            rng=rng,
+            budget=budget,
+            n_steps=self.n_steps,
+            patience=self.patience_from(start),
+            init=start.name,
+            algorithm=self.name,
+        )
+
+    def patience_from(self, start: Start) -> int:
+        """Steps without improvement after which a policy that started there has settled."""
+        return int(self.patience)
+
+
+def ascend(policy: GaussianPolicy, optimiser: Optimiser, gradient: NDArray[np.float64]) -> None:
+    """One step uphill, by ``gradient`` (2, m): by mu, by log sigma."""
+    step = optimiser.step(gradient)
+    policy.mu += step[0]
+    policy.log_sigma += step[1]
+
+
+# --- whole-graph rewards --------------------------------------------------------------------------------------
+
+# Learning rates and memories: docs/algorithms.md shows the sweeps. Those of the whole-graph algorithms are larger
+# than in the paper (0.0003, 0.0007) because they act on mu and log sigma themselves and not on the weights of a
+# network that outputs them.
+
+
+@dataclass
+class PPO(PolicyGradient):
+    """Proximal policy optimisation for one-step episodes.
+
+    Parameters
+    ----------
+    learning_rate : float, default 0.01
+        Of Adam.
+    n_steps : int, default 3000
+        Updates at most.
+    batch_size : int, default 64
+        Graphs sampled for each.
+    entropy : float, default 0.0
+        Weight of the policy's entropy in the objective.
+    bound : float, default 10.0
+        Vectors are clipped to ``[-bound, bound]`` before they are decoded.
+    patience : int, default 600
+        The policy has settled, and the search ends, when the best score has not improved for so many steps.
+    n_epochs, minibatches : int, default 1
+        Passes over a batch, and parts of it in each pass.
+    clip : float, default 0.2
+        The probability ratio to the sampling policy beyond which a sample teaches nothing more; it acts from the second
+        epoch or minibatch on.
+    normalise : bool, default True
+        Divide advantages by their standard deviation.
+    max_grad_norm : float or None, default 0.5
+    """
+
+    name: ClassVar[str] = "ppo"
+
+    learning_rate: float = 0.01
+    n_steps: int = 3000
+    batch_size: int = 64
+    entropy: float = 0.0
+    bound: float = 10.0
+    patience: int = 600
+    n_epochs: int = 1
+    minibatches: int = 1
+    clip: float = 0.2
+    normalise: bool = True
+    max_grad_norm: float | None = 0.5
+
+    def check(self) -> None:
+        """Refuse values under which nothing could be learned."""
+        super().check()
+        whole_number("n_epochs", self.n_epochs)
+        whole_number("minibatches", self.minibatches)
+        number("clip", self.clip, above=0)
+        if self.max_grad_norm is not None:
+            number("max_grad_norm", self.max_grad_norm, above=0)
+
+    def engine(self, score: GraphScore, policy: GaussianPolicy) -> Engine:
+        """The state of a search."""
+        update = Update(self.n_epochs, self.minibatches, self.clip, self.normalise, self.max_grad_norm)
+        return WholeGraph(score, policy, self, update, Adam(self.learning_rate))
+
+
+@dataclass
+class A2C(PolicyGradient):
+    """Advantage actor-critic for one-step episodes: one unclipped step a batch, by RMSprop.
+
+    Parameters
+    ----------
+    learning_rate, n_steps, batch_size, entropy, bound, patience, normalise, max_grad_norm
+        As in :class:`PPO`.
+    """
+
+    name: ClassVar[str] = "a2c"
+
+    learning_rate: float = 0.01
+    n_steps: int = 3000
+    batch_size: int = 64
+    entropy: float = 0.0
+    bound: float = 10.0
+    patience: int = 600
+    normalise: bool = True
+    max_grad_norm: float | None = 0.5
+
+    def check(self) -> None:
+        """Refuse values under which nothing could be learned."""
+        super().check()
+        if self.max_grad_norm is not None:
+            number("max_grad_norm", self.max_grad_norm, above=0)
+
+    def engine(self, score: GraphScore, policy: GaussianPolicy) -> Engine:
+        """The state of a search."""
+        update = Update(normalise=self.normalise, max_grad_norm=self.max_grad_norm)
+        return WholeGraph(score, policy, self, update, RMSprop(self.learning_rate))
+
+
+@dataclass
+class REINFORCE(PolicyGradient):
+    """The plain score-function gradient with the mean reward as its baseline, by Adam.
+
+    Parameters
+    ----------
+    learning_rate : float, default 0.02
+    n_steps, batch_size, entropy, bound, patience
+        As in :class:`PPO`.
+    """
+
+    name: ClassVar[str] = "reinforce"
+
+    learning_rate: float = 0.02
+    n_steps: int = 3000
+    batch_size: int = 64
+    entropy: float = 0.0
+    bound: float = 10.0
+    patience: int = 600
+
+    def engine(self, score: GraphScore, policy: GaussianPolicy) -> Engine:
+        """The state of a search."""
+        return WholeGraph(score, policy, self, Update(), Adam(self.learning_rate))
+
+
+@dataclass(frozen=True)
+class Update:
+    """How a batch becomes gradients: passes, parts of a pass, and what is done to advantages and gradients."""
+
+    n_epochs: int = 1
+    minibatches: int = 1
+    clip: float | None = None
+    normalise: bool = False
+    max_grad_norm: float | None = None
+
+
+class WholeGraph:
+    """One reward teaches all coordinates of its vector."""
+
+    def __init__(
+        self, score: GraphScore, policy: GaussianPolicy, settings: PolicyGradient, update: Update, optimiser: Optimiser
+    ) -> None:
+        self.score, self.policy, self.update, self.optimiser = score, policy, update, optimiser
+        self.batch_size, self.bound, self.entropy = settings.batch_size, settings.bound, settings.entropy
+
+    def step(self, rng: np.random.Generator) -> Batch:
+        """Sample, score, ascend."""
+        z = self.policy.sample(self.batch_size, rng)
+        A = vec2dag(np.clip(z, -self.bound, self.bound))
+        rewards = self.score(A)
+        self.ascend(z, rewards, rng)
+        top = int(rewards.argmax())
+        return Batch(rewards, A.sum() / len(A), A[top], float(rewards[top]))
+
+    def ascend(self, z: NDArray[np.float64], rewards: NDArray[np.float64], rng: np.random.Generator) -> None:
+        """Move the policy uphill, given the rewards (B,) of the vectors ``z`` (B, m)."""
+        update, policy, batch = self.update, self.policy, len(z)
+        # There is one state, so its value is the mean reward; n / (n - 1) makes it the mean of the *other*
+        # rewards, which leaves the gradient unbiased.
+        advantage = (rewards - rewards.mean()) * (batch / max(batch - 1, 1))
+        old_log_prob = policy.log_prob(z) if update.clip is not None else np.zeros(batch)
+        for _ in range(update.n_epochs):
+            whole = update.minibatches == 1
+            parts = [np.arange(batch)] if whole else np.array_split(rng.permutation(batch), update.minibatches)
+            for part in parts:
+                weight = advantage[part]
+                if update.normalise and len(part) > 1:
+                    weight = (weight - weight.mean()) / (weight.std(ddof=1) + 1e-8)
+                if update.clip is not None:
+                    # min(r a, clip(r) a) is flat where the ratio r has gone too far in the direction of a.
+                    ratio = np.exp(policy.log_prob(z[part]) - old_log_prob[part])
+                    too_far = np.where(weight > 0, ratio > 1 + update.clip, ratio < 1 - update.clip)
+                    weight = np.where(too_far, 0.0, weight * ratio)
+                gradient = policy.log_prob_gradient(z[part], weight / len(part))
+                gradient[1] += self.entropy  # d entropy / d log sigma = 1
+                if update.max_grad_norm is not None:
+                    gradient *= min(1.0, update.max_grad_norm / (float(np.linalg.norm(gradient)) + 1e-6))
+                ascend(policy, self.optimiser, gradient)
+
+
+# --- rewards of parts -----------------------------------------------------------------------------------------
+
+
+@dataclass
+class Conditional(PolicyGradient):
+    """The exact conditional gradient of every coordinate.
+
+    Given all other coordinates the reward is piecewise constant in one, so its expectation over that coordinate
+    and the gradient are exact: a Rao-Blackwellised policy gradient ("local expectation gradients", Titsias &
+    Lazaro-Gredilla 2015).
+
+    Parameters
+    ----------
+    learning_rate : float, default 0.1
+        Of the means; that of log sigma is a fifth.
+    n_steps : int, default 1000
+    batch_size : int, default 8
+    entropy, bound
+        As in :class:`PPO`.
+    patience : int, optional
+        As in :class:`PPO`; None is 50 steps, and 20 from the greedy order for equal variances.
+    """
+
+    name: ClassVar[str] = "conditional"
+    _least_batch: ClassVar[int] = 1
+
+    learning_rate: float = 0.1
+    n_steps: int = 1000
+    batch_size: int = 8
+    entropy: float = 0.0
+    bound: float = 10.0
+    patience: int | None = None
+
+    def cold(self, d: int, rng: np.random.Generator) -> GaussianPolicy:
+        """A cold start that samples sparse graphs."""
+        return GaussianPolicy.sparse(d, rng)
+
+    def engine(self, score: GraphScore, policy: GaussianPolicy) -> Engine:
+        """The state of a search."""
+        local = needs_local(score, f"algorithm={self.name!r}")
+        kind = LocalConditional if local.statistics is None else CompiledConditional
+        return kind(local, policy, self)
+
+    def patience_from(self, start: Start) -> int:
+        """Fewer steps from a start that is known to be good."""
+        return self.patience or (NEAR_PATIENCE if start.near else PATIENCE)
+
+
+class ConditionalEngine:
+    """The exact conditional gradient; subclasses deliver the rewards it needs."""
+
+    SIGMA_RATE = 0.2  # learning rate of log sigma relative to that of mu
+
+    def __init__(self, score: Score, policy: GaussianPolicy, settings: Conditional) -> None:
+        self.score, self.policy = score, policy
+        self.batch_size, self.bound, self.entropy = settings.batch_size, settings.bound, settings.entropy
+        # A short memory: gradients fall by orders of magnitude as the large effects are settled, and a long memory of
+        # their size would hold the small ones up.
+        rates = np.array([[settings.learning_rate], [self.SIGMA_RATE * settings.learning_rate]])
+        self.optimiser: Optimiser = Adam(rates, beta1=0.5, beta2=0.8, epsilon=1e-12)
+        self.upper = np.triu_indices(score.d, k=1)
+
+    def step(self, rng: np.random.Generator) -> Batch:
+        """Sample, take the exact conditional advantages of every coordinate, ascend."""
+        B = self.batch_size
+        seeds = rng.integers(2**64, size=B, dtype=np.uint64)
+        draw = self._draw()
+        edge_gain, node_gradient, rewards, edges = self._advantages(seeds, draw)
+        self._ascend(edge_gain[self.upper] / B, node_gradient / B)
+        top = int(rewards.argmax())
+        _, A = self._graph(seeds[top], draw)
+        # Scored anew: the rewards of the kernel have the precision of correlations.
+        return Batch(rewards, float(edges.mean()), A, float(self.score(A)))
+
+    def _draw(self) -> tuple[Any, ...]:
+        """What the kernels need to sample: mean, deviation and bound of node potentials, probability of edges."""
+        d, policy = self.score.d, self.policy
+        on = np.zeros((d, d))
+        on[self.upper] = ndtr(policy.mu[d:] / policy.sigma[d:])
+        return policy.mu[:d].copy(), policy.sigma[:d].copy(), self.bound, on
+
+    def _graph(self, seed: np.uint64, draw: tuple[Any, ...]) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
+        """The node potentials (d,) and the graph (d, d) that a seed stands for."""
+        p, A = np.empty(self.score.d), np.empty((self.score.d, self.score.d), np.uint8)
+        _kernels.sample_graph(seed, *draw, p, A)
+        return p, A
+
+    def _advantages(self, seeds: NDArray[np.uint64], draw: tuple[Any, ...]) -> tuple[NDArray[Any], ...]:
+        """Sums over the graphs of ``R_on - R_off`` (d, d) and of node gradients (2, d); rewards, edges (B,)."""
+        raise NotImplementedError
+
+    def _ascend(self, edge_gain: NDArray[np.float64], node_gradient: NDArray[np.float64]) -> None:
+        d, policy = self.score.d, self.policy
+        gradient = np.empty((2, len(policy.mu)))
+        gradient[:, :d] = node_gradient
+        x, sigma = policy.mu[d:] / policy.sigma[d:], policy.sigma[d:]
+        # dJ/dmu = (R_on - R_off) phi(x) / sigma, dJ/dlog sigma = -(R_on - R_off) phi(x) x
+        weight = edge_gain * np.exp(-0.5 * x * x) / np.sqrt(2.0 * np.pi)
+        gradient[0, d:] = weight / sigma
+        gradient[1, d:] = -weight * x
+        gradient[1] += self.entropy
+        ascend(policy, self.optimiser, gradient)
+
+
+class CompiledConditional(ConditionalEngine):
+    """Compiled: all rewards come from the regressions of the sampled graph itself, ``O(sum_i k_i^3 + d k_i^2)``."""
+
+    # Partial sums in a fixed number of lanes, so that the result does not depend on the number of threads.
+    LANES = 4
+
+    def _advantages(self, seeds: NDArray[np.uint64], draw: tuple[Any, ...]) -> tuple[NDArray[Any], ...]:
+        d, B = self.score.d, len(seeds)
+        rewards, edges = np.empty(B), np.empty(B, np.int64)
+        lanes = min(self.LANES, B)
+        edge_gain, node_gradient = np.zeros((lanes, d, d)), np.zeros((lanes, 2, d))
+        bounds = np.linspace(0, B, lanes + 1).astype(int)
+
+        def one(lane: int) -> None:
+            mine = slice(bounds[lane], bounds[lane + 1])
+            _kernels.conditional_batch(
+                seeds[mine], *draw, self.score.statistics, self.score.compiled,
+                edge_gain[lane], node_gradient[lane], rewards[mine], edges[mine],
+            )  # fmt: skip
+
+        run_each(one, lanes, self.score.local.n_jobs)
+        return edge_gain.sum(axis=0), node_gradient.sum(axis=0), rewards, edges
+
+
+class LocalConditional(ConditionalEngine):
+    """For any regression, through local residuals (which a score remembers)."""
+
+    def _advantages(self, seeds: NDArray[np.uint64], draw: tuple[Any, ...]) -> tuple[NDArray[Any], ...]:
+        d = self.score.d
+        edge_gain, node_gradient = np.zeros((d, d)), np.zeros((2, d))
+        rewards, edges = np.empty(len(seeds)), np.empty(len(seeds), np.int64)
+        for b, seed in enumerate(seeds):
+            p, A = self._graph(seed, draw)
+            edges[b] = A.sum()
+            rewards[b] = self.score(A)
+            links, table = self.score.toggles(A)
+            self._add_edges(p, A, float(links.sum()), table, edge_gain)
+            for i in range(d):
+                self._add_node(i, p, A, links, table, node_gradient)
+        return edge_gain, node_gradient, rewards, edges
+
+    def _add_edges(
+        self, p: NDArray[Any], A: NDArray[np.uint8], total: float, table: NDArray[Any], edge_gain: NDArray[Any]
+    ) -> None:
+        """Add ``R_on - R_off`` of every pair."""
+        score, sizes = self.score, A.sum(axis=0, dtype=np.int64)
+        for i, j in np.transpose(self.upper).tolist():
+            parent, child = (i, j) if p[i] < p[j] else (j, i)
+            gain, k = float(score.change(table[child, parent], total)), sizes[child]
+            if A[parent, child]:
+                edge_gain[i, j] += -gain - score.penalty * (score.prices[k] - score.prices[k - 1])
+            else:
+                edge_gain[i, j] += gain - score.penalty * (score.prices[k + 1] - score.prices[k])
+
+    def _add_node(
+        self,
+        i: int,
+        p: NDArray[Any],
+        A: NDArray[np.uint8],
+        links: NDArray[Any],
+        table: NDArray[Any],
+        node_gradient: NDArray[Any],
+    ) -> None:
+        """Add the derivatives of the expected reward over the potential of node ``i`` alone."""
+        score, sizes, total = self.score, A.sum(axis=0, dtype=np.int64), float(links.sum())
+        near = np.flatnonzero(A[i] | A[:, i])
+        near = near[np.argsort(p[near])]
+        places = range(len(near) + 1)
+        own = score.link(score.local.batch([(i, near[:q]) for q in places])) - links[i]
+        # After q neighbours: those behind are children of i, those before its parents.
+        children = A[i, near].astype(bool)
+        flips = np.where(children, score.prices[sizes[near] - 1], score.prices[sizes[near] + 1])
+        toggled, paid = table[near, i], flips - score.prices[sizes[near]]
+        crossed = [_crossed(toggled, children, q) for q in places]
+        prices = [_crossed(paid, children, q) + score.prices[q] - score.prices[sizes[i]] for q in places]
+        steps = np.diff(score.change(own + crossed, total) - score.penalty * np.array(prices))
+        x = (p[near] - self.policy.mu[i]) / self.policy.sigma[i]
+        steps *= np.exp(-0.5 * x * x) / np.sqrt(2.0 * np.pi)
+        node_gradient[0, i] += steps.sum() / self.policy.sigma[i]
+        node_gradient[1, i] += steps @ x
+
+
+def _crossed(values: NDArray[Any], children: NDArray[np.bool_], q: int) -> float:
+    """Sum over the neighbours that a node has crossed when it stands after ``q`` of them."""
+    return float(values[:q][children[:q]].sum() + values[q:][~children[q:]].sum())
+
+
+@dataclass
+class NodeCredit(PolicyGradient):
+    """Score-function gradient in which a coordinate is credited only with the local scores that it can change.
+
+    An edge potential changes the two nodes that it joins, a node potential the node and its neighbours; the rest
+    of the reward is independent of the coordinate and would only be noise. It needs the local scores of the
+    sampled graphs and no others, so it is the choice where a regression is too expensive for conditional rewards.
+
+    Parameters
+    ----------
+    learning_rate : float, default 0.02
+    n_steps, batch_size, entropy, bound, patience
+        As in :class:`PPO`.
+    """
+
+    name: ClassVar[str] = "credit"
+
+    learning_rate: float = 0.02
+    n_steps: int = 3000
+    batch_size: int = 64
+    entropy: float = 0.0
+    bound: float = 10.0
+    patience: int = 600
+
+    def engine(self, score: GraphScore, policy: GaussianPolicy) -> Engine:
+        """The state of a search."""
+        local = needs_local(score, f"algorithm={self.name!r}")
+        if not local.criterion.decomposable:
+            raise ValueError("algorithm='credit' needs a score that is a sum over nodes: 'bic-nv' or 'ls'")
+        return CreditEngine(local, policy, self)
+
+
+class CreditEngine:
+    """Samples, credits, ascends."""
+
+    def __init__(self, score: Score, policy: GaussianPolicy, settings: NodeCredit) -> None:
+        self.score, self.policy = score, policy
+        self.batch_size, self.bound, self.entropy = settings.batch_size, settings.bound, settings.entropy
+        self.optimiser: Optimiser = Adam(settings.learning_rate)
+        self.upper = np.triu_indices(score.d, k=1)
+
+    def step(self, rng: np.random.Generator) -> Batch:
+        """Sample, score, ascend."""
+        score, policy, B = self.score, self.policy, self.batch_size
+        z = policy.sample(B, rng)
+        A = vec2dag(np.clip(z, -self.bound, self.bound))
+        part = -score.link(score.residuals(A)) / score.d - score.penalty * score.prices[A.sum(axis=1)]
+        near = A | A.swapaxes(1, 2)
+        nodes = part + np.einsum("bij,bj->bi", near, part)
+        i, j = self.upper
+        credit = np.concatenate([nodes, part[:, i] + part[:, j]], axis=1)
+        advantage = (credit - credit.mean(axis=0)) * (B / max(B - 1, 1))
+        x = (z - policy.mu) / policy.sigma
+        gradient = np.stack([(advantage * x).mean(axis=0) / policy.sigma, (advantage * (x * x - 1)).mean(axis=0)])
+        gradient[1] += self.entropy
+        ascend(policy, self.optimiser, gradient)
+        rewards = part.sum(axis=1)
+        top = int(rewards.argmax())
+        return Batch(rewards, A.sum() / B, A[top], float(rewards[top]))
+
+
+GRADIENTS: dict[str, Callable[[], PolicyGradient]] = {
+    kind.name: kind for kind in (PPO, A2C, REINFORCE, Conditional, NodeCredit)
+}
+
+
+def policy_gradient(
+    score: Any,
+    *,
+    rng: np.random.Generator,
+    d: int | None = None,
+    algorithm: str | PolicyGradient = "ppo",
+    init: GaussianPolicy | None = None,
+    time_budget: float | None = None,
+    callback: Callback | None = None,
+) -> SearchResult:
+    """Search for the DAG with the highest score by policy gradient alone; :func:`vec2dag.discover` does more.
+
+    Parameters
+    ----------
+    score : Score or callable
+        A :class:`Score`, or any function of one adjacency matrix (d, d) that returns a number; higher is better.
+    rng : numpy Generator
+    d : int, optional
+        Number of nodes; needed unless ``score`` has an attribute ``d``.
+    algorithm : {"ppo", "a2c", "reinforce", "conditional", "credit"} or PPO(...) and so on
+        ``"conditional"`` and ``"credit"`` need a :class:`Score`; the others take any callable.
+    init : GaussianPolicy, optional
+        Where to start; the default is the paper's cold start. It is not modified.
+    time_budget : float, optional
+        Seconds after which the best DAG so far is returned.
+    callback : callable, optional
+        Called with a :class:`Progress` after every step; returning True ends the search.
+
+    Returns
+    -------
+    SearchResult
+        Also after ``KeyboardInterrupt``, with a warning.
+    """
+    chosen = choose("algorithm", algorithm, GRADIENTS)() if isinstance(algorithm, str) else algorithm
+    start = Start() if init is None else Start("given", policy=init)
+    return chosen.search(as_score(score, d), rng=rng, start=start, budget=Budget(time_budget, callback))

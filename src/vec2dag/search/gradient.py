@@ -1,0 +1,185 @@
+"""The loop of a policy gradient: sample, reward, ascend, until the policy has settled; and what a search returns."""
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..scores import GraphScore
+from .budget import Budget, Progress
+from .policy import GaussianPolicy
+
+if TYPE_CHECKING:
+    from .certify import Certificate
+
+__all__ = ["Batch", "Engine", "Record", "SearchResult", "climb"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SearchResult:
+    """What a search found.
+
+    Attributes
+    ----------
+    A : array of shape (d, d), uint8
+        The best DAG met, sampled or decoded from the mean.
+    score : float
+        Its score.
+    mode, mode_score
+        The DAG that the mean of the policy decodes to, and its score.
+    policy : GaussianPolicy
+        As it was at the end.
+    history : dict of arrays
+        One entry a step: ``mean_reward``, ``max_reward``, ``best_score``, ``sigma`` and ``edges`` (means), ``seconds``;
+        for regressions other than linear also ``fits``, those made so far, and ``hit_rate``, the share of local scores
+        that were already known.
+    n_iter : int
+        Steps made.
+    stopped : str
+        ``"steps"``, ``"settled"``, ``"time"``, ``"callback"`` or ``"interrupted"``.
+    init : str
+        Where the search started: ``"random"``, ``"equal-variance order"``, ``"a part of the rows"`` or ``"given"``.
+    algorithm : str
+        What searched; ``"orders"`` is the policy over orders.
+    certificate : Certificate or None
+        What has been checked of ``A``, and how closely; None if nothing was, or not to the end.
+    fits : int
+        Regressions on all rows that :func:`vec2dag.discover` made, refinement included; linear ones, and those
+        on a part of the rows, do not count.
+    """
+
+    A: NDArray[np.uint8]
+    score: float
+    mode: NDArray[np.uint8]
+    mode_score: float
+    policy: GaussianPolicy
+    history: dict[str, NDArray[Any]]
+    n_iter: int
+    stopped: str
+    init: str
+    algorithm: str
+    certificate: "Certificate | None" = None
+    fits: int = 0
+
+    @property
+    def certified(self) -> bool:
+        """Whether ``A`` is a local optimum of the kind that ``certificate`` describes."""
+        return self.certificate is not None
+
+    @property
+    def exact(self) -> bool:
+        """Whether ``A`` is the best of all DAGs."""
+        return self.certificate is not None and self.certificate.exact
+
+
+@dataclass
+class Record:
+    """Best graph so far, history, and the reasons to stop."""
+
+    score: GraphScore
+    n_steps: int
+    patience: int
+    budget: Budget
+    A: NDArray[np.uint8] | None = None
+    best: float = -np.inf
+    improved: int = 0
+    rows: list[tuple[float, ...]] = field(default_factory=list)
+    start: float = field(default_factory=time.perf_counter)
+
+    def offer(self, A: NDArray[np.uint8], score: float) -> None:
+        """Keep a graph if it is the best so far."""
+        if score > self.best:
+            self.A, self.best, self.improved = A.copy(), float(score), len(self.rows)
+
+    def stop(self, rewards: NDArray[np.float64], sigma: float, edges: float, mode: NDArray[np.uint8]) -> str | None:
+        """Write a row of history; the reason to stop now, if there is one."""
+        seconds, mean = time.perf_counter() - self.start, float(rewards.mean())
+        row: tuple[float, ...] = (mean, float(rewards.max()), self.best, sigma, edges, seconds)
+        if self._costs:
+            assert self.score.local is not None
+            row += (self.score.local.fits, self.score.local.cache.hit_rate)
+        self.rows.append(row)
+        step = len(self.rows)
+        self.budget.tell(Progress(step, self.n_steps, self.best, mean, seconds, mode))
+        if self.budget.over:
+            return self.budget.stopped
+        return "settled" if step - self.improved >= self.patience else None
+
+    @property
+    def _costs(self) -> tuple[str, ...]:
+        # Cheap regressions cost nothing, and an arbitrary score has no local parts to count.
+        return () if self.score.local is None or self.score.local.cheap else ("fits", "hit_rate")
+
+    def history(self) -> dict[str, NDArray[Any]]:
+        """The rows by name."""
+        names = ("mean_reward", "max_reward", "best_score", "sigma", "edges", "seconds", *self._costs)
+        return dict(zip(names, np.array(self.rows).reshape(-1, len(names)).T, strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """What a step of an engine saw: the rewards, the mean number of edges, and the best graph with its score."""
+
+    rewards: NDArray[np.float64]
+    edges: float
+    A: NDArray[np.uint8]
+    score: float
+
+
+class Engine(Protocol):
+    """Samples graphs from a policy and moves the policy uphill."""
+
+    policy: GaussianPolicy
+
+    def step(self, rng: np.random.Generator) -> Batch:
+        """One batch of graphs, one move."""
+        ...
+
+
+def climb(
+    score: GraphScore,
+    engine: Engine,
+    *,
+    rng: np.random.Generator,
+    budget: Budget,
+    n_steps: int,
+    patience: int,
+    init: str,
+    algorithm: str,
+) -> SearchResult:
+    """Let an engine move its policy uphill until it has settled or the budget is over.
+
+    The policy has settled when neither a sampled DAG nor the decoded mean has improved on the best score for
+    ``patience`` steps.
+    """
+    policy = engine.policy
+    record = Record(score, n_steps, patience, budget)
+    mode = policy.mode()
+    record.offer(mode, float(score(mode)))
+    reason = None
+    with budget.guard(score):
+        for _ in range(n_steps):
+            batch = engine.step(rng)
+            record.offer(batch.A, batch.score)
+            if not np.array_equal(moved := policy.mode(), mode):
+                mode = moved
+                record.offer(mode, float(score(mode)))
+            reason = record.stop(batch.rewards, float(policy.sigma.mean()), batch.edges, mode)
+            if reason is not None:
+                break
+    mode = policy.mode()
+    assert record.A is not None
+    return SearchResult(
+        A=record.A,
+        score=record.best,
+        mode=mode,
+        mode_score=float(score(mode)),
+        policy=policy,
+        history=record.history(),
+        n_iter=len(record.rows),
+        stopped=reason or budget.stopped or "steps",
+        init=init,
+        algorithm=algorithm,
+    )

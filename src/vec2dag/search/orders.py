@@ -1,0 +1,201 @@
+"""The policy over orders: potentials of nodes, rewarded with the score of the local optimum that they descend to."""
+
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._checks import whole_number
+from .._settings import Settings
+from ..graph import topological_order
+from ..scores import GraphScore, Score, needs_local
+from .budget import Budget
+from .descent import Candidate, descend_all, descent_of, resolution
+from .gradient import Record, SearchResult
+from .start import Start, policy_at
+
+__all__ = ["Orders"]
+
+# Costly regressions are searched on one row of THIN first, if that leaves FEWEST rows.
+THIN, FEWEST = 4, 100
+# Share of the time for that.
+THIN_SHARE = 0.25
+
+
+@dataclass
+class Orders(Settings):
+    """Policy over node potentials, rewarded with the refined score of what it samples.
+
+    Potentials are drawn around the best order with a learned standard deviation, every sample descends by
+    insertions to its local optimum, and that score is its reward. The mean moves to the best order, the logarithm
+    of sigma along the score-function gradient of ranked rewards. A chain starts from random orders and ends after
+    ``stall`` batches without improvement; the search ends when ``agree`` chains have ended at the best score.
+
+    Where regressions take their time, restarts are made on a quarter of the rows, and one chain on all of them.
+
+    Parameters
+    ----------
+    n_steps : int, default 150
+        Batches at most.
+    batch_size : int, optional
+        Orders drawn for a batch; None is 8, and 2 where regressions take their time.
+    stall : int, optional
+        None is 5; where regressions take their time, 2 on a part of the rows and 3 on all of them.
+    agree : int, optional
+        None is 2; where regressions take their time, 2 on a part of the rows and 1 on all of them.
+    patience : int, default 60
+        Batches without improvement after which the search ends even if no chains have agreed.
+    """
+
+    name: ClassVar[str] = "orders"
+    descends: ClassVar[bool] = True
+    reports_mean: ClassVar[bool] = False
+    takes_start: ClassVar[bool] = True
+
+    n_steps: int = 150
+    batch_size: int | None = None
+    stall: int | None = None
+    agree: int | None = None
+    patience: int = 60
+
+    def check(self) -> None:
+        """Refuse impossible values."""
+        for parameter, value in self.get_params().items():
+            if value is not None:
+                whole_number(parameter, value)
+
+    def search(self, score: GraphScore, *, rng: np.random.Generator, start: Start, budget: Budget) -> SearchResult:
+        """Search for the DAG with the highest score."""
+        local = needs_local(score, "algorithm='orders'")
+        cheap = local.local.cheap
+        if start.order is not None:
+            chain = self.filled(8, 5, 2) if cheap else self.filled(2, 3, 1)
+            return chain.climb(local, rng, _descended(local, start, budget), budget, start.name)
+        return self.filled(8, 5, 2).climb(local, rng, None, budget) if cheap else self._sparing(local, rng, budget)
+
+    def filled(self, batch_size: int, stall: int, agree: int) -> "Orders":
+        """With these values where none are given."""
+        return replace(
+            self,
+            batch_size=self.batch_size or batch_size,
+            stall=self.stall or stall,
+            agree=self.agree or agree,
+        )
+
+    def _sparing(self, score: Score, rng: np.random.Generator, budget: Budget) -> SearchResult:
+        """Restarts on a part of the rows, one chain on all of them."""
+        restarts, guide = self.filled(2, 2, 2), None
+        part = score.regression.thinned(THIN) if score.n >= THIN * FEWEST else None
+        if part is not None:
+            thinned = Score(None, part, score.criterion, n_jobs=score.local.n_jobs)
+            # What cannot be regressed on a part, a dummy variable for instance, may well be on the whole.
+            with suppress(ValueError):
+                guide = restarts.climb(thinned, rng, None, budget.part(THIN_SHARE))
+        if guide is None:
+            return restarts.climb(score, rng, None, budget)
+        start = Start("a part of the rows", topological_order(guide.A), guide.A)
+        return self.filled(2, 3, 1).climb(score, rng, _descended(score, start, budget), budget, start.name)
+
+    def climb(
+        self, score: Score, rng: np.random.Generator, first: Candidate | None, budget: Budget, init: str = "random"
+    ) -> SearchResult:
+        """Chains until enough of them agree; the first starts from ``first``, a local optimum, the others anywhere."""
+        assert self.batch_size is not None
+        assert self.stall is not None
+        assert self.agree is not None
+        d, least = score.d, resolution(score)
+        record = Record(score, self.n_steps, self.patience, budget)
+        best = first or _empty(score)
+        record.offer(best.A, best.score)
+        descent = descent_of(score, None if first is None else first.A, budget)
+        agreed, reason, chain = 0, None, _Chain(d, least, first)
+        sigma = np.exp(chain.log_sigma)
+        with budget.guard(score):
+            for _ in range(0 if budget.cancelled else self.n_steps):
+                batch = descend_all(descent, chain.sample(self.batch_size, rng), score.local.n_jobs, budget)
+                chain.learn(batch)
+                assert chain.best is not None
+                sigma = np.exp(chain.log_sigma)
+                if chain.best.score > best.score + least:
+                    best, agreed = chain.best, 0
+                    record.offer(best.A, best.score)
+                if chain.stalled >= self.stall:
+                    agreed += chain.best.score >= best.score - least
+                    chain = _Chain(d, least)
+                rewards = np.array([found.score for found in batch])
+                edges = float(np.mean([found.A.sum() for found in batch]))
+                reason = record.stop(rewards, float(sigma), edges, best.A)
+                if reason is None and agreed >= self.agree:
+                    reason = "settled"
+                if reason is not None:
+                    break
+        return SearchResult(
+            A=best.A,
+            score=best.score,
+            mode=best.A,
+            mode_score=best.score,
+            policy=policy_at(best.A, best.order, float(sigma) * 2.0 / d),
+            history=record.history(),
+            n_iter=len(record.rows),
+            stopped=reason or budget.stopped or "steps",
+            init=init,
+            algorithm=self.name,
+        )
+
+
+def _empty(score: Score) -> Candidate:
+    A = np.zeros((score.d, score.d), np.uint8)
+    return Candidate(A, float(score(A)), np.arange(score.d))
+
+
+def _descended(score: Score, start: Start, budget: Budget) -> Candidate:
+    """The local optimum that a start descends to, or the start itself if that is better."""
+    assert start.order is not None
+    best = _empty(score) if start.A is None else Candidate(start.A, float(score(start.A)), start.order)
+    ends: list[Candidate] = []
+    with budget.guard(score):
+        ends = descend_all(descent_of(score, start.A, budget), [start.order], 1, budget)
+    return max([best, *ends], key=lambda found: found.score)
+
+
+@dataclass
+class _Chain:
+    """One climb of the policy over orders, in units of places."""
+
+    d: int
+    resolution: float
+    best: Candidate | None = None
+    stalled: int = 0
+    log_sigma: float = field(init=False)
+    tried: Any = ()
+    SPREAD = 0.7  # standard deviation of log sigma within a batch
+    RATE = 0.5
+
+    def __post_init__(self) -> None:
+        # A given start is close to the goal; from random orders a fifth of the length is the best first step.
+        self.log_sigma = 0.0 if self.best is not None else float(np.log(max(0.2 * self.d, 1.0)))
+
+    def sample(self, size: int, rng: np.random.Generator) -> list[NDArray[np.int64]]:
+        """Orders to descend from: random ones at first, then potentials drawn around the best order."""
+        if self.best is None:
+            return [rng.permutation(self.d) for _ in range(size)]
+        mu = np.empty(self.d)
+        mu[self.best.order] = np.arange(self.d)
+        self.tried = self.log_sigma + self.SPREAD * rng.standard_normal(size)
+        noise = rng.standard_normal((size, self.d))
+        return [np.argsort(mu + np.exp(s) * e, kind="stable") for s, e in zip(self.tried, noise, strict=True)]
+
+    def learn(self, batch: list[Candidate]) -> None:
+        """Move the mean to the best order and log sigma towards the deviations that were rewarded."""
+        rewards = np.array([found.score for found in batch])
+        top = batch[int(rewards.argmax())]
+        if self.best is not None and np.ptp(rewards) > 0 and len(batch) == len(self.tried) > 1:
+            advantage = np.argsort(np.argsort(rewards)) / (len(batch) - 1) - 0.5
+            self.log_sigma += self.RATE * float(np.mean(advantage * (self.tried - self.log_sigma))) / self.SPREAD
+            self.log_sigma = float(np.clip(self.log_sigma, np.log(0.5), np.log(self.d)))
+        if self.best is None or top.score > self.best.score + self.resolution:
+            self.best, self.stalled = top, 0
+        else:
+            self.stalled += 1
