@@ -35,10 +35,10 @@ demo: $(VENV)/.core
 	$(BIN)/vec2dag discover sachs -o demo-out
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n auto
 
 test-all: $(VENV)/.all
-	$(BIN)/python -m pytest -q --run-slow
+	$(BIN)/python -m pytest -q -n auto --run-slow
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .

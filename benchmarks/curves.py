@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vec2dag import Score, metrics, policy_gradient, prune, sb3
+from vec2dag import PPO, Linear, Score, metrics, policy_gradient, prune, sb3
 from vec2dag.search import SearchResult
 
 from .tables import RESULTS, ROOT, Part, Table, say, write
@@ -26,9 +26,8 @@ LABELS = {"paper": "Stable-Baselines3, network, 0.0003", "native": "native PPO, 
 def search(method: str, score: Score, n_steps: int, seed: int) -> SearchResult:
     """All steps from a cold start, 64 graphs each."""
     rng = np.random.default_rng(seed)
-    if method == "paper":
-        return sb3.train(score, rng=rng, n_steps=n_steps)
-    return policy_gradient(score, rng=rng, algorithm="ppo", n_steps=n_steps, patience=n_steps)
+    algorithm = sb3.PPO(n_steps=n_steps) if method == "paper" else PPO(n_steps=n_steps, patience=n_steps)
+    return policy_gradient(score, rng=rng, algorithm=algorithm)
 
 
 def curve(found: SearchResult) -> dict[str, NDArray[np.float64]]:
@@ -43,7 +42,7 @@ def measure(name: str, method: str, data: Path, n_steps: int, seed: int) -> dict
     """A run: what it found, and its curve."""
     with np.load(data / f"{name}.npz") as file:
         X, truth = file["X"], (file["B"] != 0).astype(np.uint8)
-    score = Score(X, "linear", "bic-ev", reference=True)
+    score = Score(X, Linear(reference=True), "bic-ev")
     found = search(method, score, n_steps, seed)
     return {
         "set": name,

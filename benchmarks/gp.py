@@ -17,7 +17,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 
 from vec2dag import ALIAS, GaussianProcess, Score, datasets, metrics, simulate
-from vec2dag.moments import one_blas_thread
+from vec2dag._parallel import one_blas_thread
 from vec2dag.prune import prune_cam, prune_ci
 
 from .cells import Record, mean, median, yes
@@ -148,7 +148,7 @@ def workers(args: argparse.Namespace) -> Part:
             score = Score(X - X.mean(axis=0), "gp", n_jobs=jobs)
             with one_blas_thread():
                 start = time.perf_counter()
-                values = score.local_batch(wanted)
+                values = score.local.batch(wanted)
             records.append({"jobs": jobs, "seconds": time.perf_counter() - start, "sum": float(values.sum())})
     one, two = (median([r for r in records if r["jobs"] == jobs]) for jobs in (1, 2))
     same = len({r["sum"] for r in records}) == 1
@@ -166,7 +166,7 @@ def run(name: str, number: int, X: NDArray[np.float64], A: NDArray[np.uint8], **
     start = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = ALIAS(**{"score": "bic-nv", "regression": "gp", "prune": None, "random_state": 0, **options}).fit(X)
+        model = ALIAS(**{"criterion": "bic-nv", "regression": "gp", "prune": None, "random_state": 0, **options}).fit(X)
     middle = time.perf_counter()
     pruned = prune_cam(X, model.adjacency_matrix_)
     seconds = time.perf_counter() - middle
@@ -198,7 +198,7 @@ def sets(args: argparse.Namespace) -> Part:
         "GP": (partial(stored, args.data, "gp"), {}, 0.8),
         "GP, standardised": (partial(stored, args.data, "gp"), {"standardize": True}, 1.4),
         "PNL-GP": (partial(stored, args.data, "pnl_gp"), {}, 6.8),
-        "MLP, bic-ev": (partial(simulated, "mlp-er4"), {"score": "bic-ev"}, 0.8),
+        "MLP, bic-ev": (partial(simulated, "mlp-er4"), {"criterion": "bic-ev"}, 0.8),
         "Sachs": (protein, {"standardize": True, "regression": SACHS}, None),
     }
     records: list[Record] = []

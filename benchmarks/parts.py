@@ -36,14 +36,14 @@ from .tables import Part, Table, peak_memory_mb, say
 Array = NDArray[np.float64]
 
 COLD: Record = {
-    "score": "bic-ev",
+    "criterion": "bic-ev",
     "algorithm": "conditional",
     "init": "random",
     "refine": False,
     "random_state": 0,
 }
-DEFAULT: Record = {"score": "bic-ev", "random_state": 0}
-STANDARDISED: Record = {"score": "bic-nv", "standardize": True, "random_state": 0}
+DEFAULT: Record = {"criterion": "bic-ev", "random_state": 0}
+STANDARDISED: Record = {"criterion": "bic-nv", "standardize": True, "random_state": 0}
 
 
 class Target(NamedTuple):
@@ -364,7 +364,7 @@ def exact(options: Options) -> Part:
     """Small problems, where the optimum is known."""
     per_cell = 2 if options.quick else 25
     for criterion in ("bic-nv", "ls"):
-        warm_up({"score": criterion})
+        warm_up({"criterion": criterion})
     records: list[Record] = []
     for k in (1, 2, 3, 4):
         for n in (200, 1000):
@@ -373,7 +373,7 @@ def exact(options: Options) -> Part:
                 for criterion in ("bic-nv", "ls"):
                     score = Score(X, "linear", criterion)
                     best = float(score(exact_search(score).A))
-                    model, seconds = fit({"score": criterion, "prune": None, "random_state": 0}, X)
+                    model, seconds = fit({"criterion": criterion, "prune": None, "random_state": 0}, X)
                     own = {"k": k, "n": n, "seed": seed, "criterion": criterion, "seconds": seconds}
                     records.append({**own, "score": float(score(model.adjacency_raw_)), "score_truth": best})
             say(f"exact ER-{k} n = {n} done")
@@ -386,7 +386,7 @@ def exact(options: Options) -> Part:
     columns = ("score", "rows", "searches", "optimum found", "%", "target", "met", "largest gap", "seconds")
     notes = (
         f"{len(records) // 2} problems of 10 nodes (ER-1 to ER-4), each searched with both scores by "
-        "`ALIAS(score=..., prune=None, random_state=0)` and by `exact_search`; equal within 1e-9.",
+        "`ALIAS(criterion=..., prune=None, random_state=0)` and by `exact_search`; equal within 1e-9.",
     )
     return Part([Table("Exact optima", columns, rows, notes)], records)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vec2dag import Score, policy_gradient, simulate, vec2dag, vec_dim
+from vec2dag import PPO, Conditional, Score, policy_gradient, simulate, vec2dag, vec_dim
 
 from .tables import RESULTS, Part, Table, machine, peak_memory_mb, say, write
 
@@ -39,20 +39,12 @@ def graphs_per_second(score: Score, A: NDArray[np.uint8], repeats: int) -> float
     return len(A) / median_seconds(lambda: score(A), repeats)
 
 
-def step_ms(score: Score, algorithm: str, n_steps: int, batch_size: int | None, repeats: int) -> float:
-    """Median cost of one of the first ``n_steps`` steps from a cold start, in milliseconds."""
+def step_ms(score: Score, algorithm: PPO | Conditional, repeats: int) -> float:
+    """Median cost of a step from a cold start, in milliseconds."""
     steps: list[NDArray[np.float64]] = []
 
     def search() -> None:
-        # patience: no run may stop early, so that all algorithms are timed over the steps that are named.
-        found = policy_gradient(
-            score,
-            rng=np.random.default_rng(0),
-            algorithm=algorithm,
-            n_steps=n_steps,
-            batch_size=batch_size,
-            patience=n_steps,
-        )
+        found = policy_gradient(score, rng=np.random.default_rng(0), algorithm=algorithm)
         steps.append(np.diff(found.history["seconds"], prepend=0.0))
 
     search()
@@ -69,12 +61,15 @@ def measure(d: int, repeats: int) -> dict[str, float]:
     score = Score(simulate.linear_gaussian(d=d, k=2, n=1000, rng=rng).X, "linear", "bic-ev")
     vectors = vec2dag(rng.standard_normal((dense, vec_dim(d))))
     er2 = np.stack([simulate.erdos_renyi(d, 2, rng) for _ in range(sparse)])
+    # patience: no run may stop early, so that both are timed over the steps that are named.
+    ppo = PPO(n_steps=ppo_steps, batch_size=PPO_BATCH, patience=ppo_steps)
+    conditional = Conditional(n_steps=conditional_steps, patience=conditional_steps)
     return {
         "d": d,
         "graphs_per_second_dense": graphs_per_second(score, vectors, repeats),
         "graphs_per_second_er2": graphs_per_second(score, er2, repeats),
-        "ppo_step_ms": step_ms(score, "ppo", ppo_steps, PPO_BATCH, repeats),
-        "conditional_step_ms": step_ms(score, "conditional", conditional_steps, None, repeats),
+        "ppo_step_ms": step_ms(score, ppo, repeats),
+        "conditional_step_ms": step_ms(score, conditional, repeats),
         "peak_memory_mb": peak_memory_mb(),
     }
 

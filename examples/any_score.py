@@ -5,7 +5,7 @@ Here: BIC with a bonus for graphs in which the first variable has no causes.
 
 import numpy as np
 
-from vec2dag import Score, policy_gradient, simulate
+from vec2dag import PPO, Score, policy_gradient, simulate
 
 rng = np.random.default_rng(0)
 data = simulate.linear_gaussian(d=6, k=1, n=500, rng=rng)
@@ -16,6 +16,6 @@ def my_score(A: np.ndarray) -> float:
     return float(bic(A)) - 0.1 * A[:, 0].sum()
 
 
-found = policy_gradient(my_score, d=6, rng=rng, n_steps=400)
+found = policy_gradient(my_score, d=6, rng=rng, algorithm=PPO(n_steps=400))
 print(f"score {found.score:.4f} after {found.n_iter} steps ({found.stopped})")
 print("edges:", [(int(i), int(j)) for i, j in np.argwhere(found.A)])

@@ -12,5 +12,5 @@ for chunk in np.array_split(table.X, 20):
     part = Moments.of(chunk, table.names)
     statistics = part if statistics is None else statistics.merge(part)
 
-model = ALIAS(score="bic-nv", random_state=0).fit(statistics)
+model = ALIAS(criterion="bic-nv", random_state=0).fit(statistics)
 print(model.cpdag_)

@@ -1,7 +1,7 @@
 """Train another algorithm on the environment: soft actor-critic, which learns from every graph it has ever seen.
 
-Any algorithm for continuous actions can play. On-policy ones, of sb3-contrib for instance, also fit into
-``vec2dag.sb3.train(score, algorithm=sb3_contrib.TRPO, rng=rng)``.
+Any algorithm for continuous actions can play. On-policy ones, of sb3-contrib for instance, also fit into the estimator:
+``ALIAS(algorithm=vec2dag.sb3.OnPolicy(sb3_contrib.TRPO))``.
 """
 
 import sys

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from vec2dag.nonlinear import GaussianProcess
 
-from vec2dag import Score, is_dag, metrics, prune
+from vec2dag import GaussianProcess, Score, is_dag, metrics, prune
+from vec2dag.search.descent import resolution
 from vec2dag.simulate import Dataset
 
 from .data import prunings
@@ -110,9 +110,9 @@ def reaches_truth(data: Dataset, settings: dict[str, Any], edges: list[list[int]
     A[1, [i for i, _ in edges], [j for _, j in edges]] = 1
     regression = GaussianProcess(**settings["gp"]) if "gp" in settings else settings.get("regression", "linear")
     # Centred, as by the estimator.
-    score = Score(data.X - data.X.mean(axis=0), regression, settings["score"])
+    score = Score(data.X - data.X.mean(axis=0), regression, settings["criterion"])
     true, found = score(A)
-    return bool(found >= true - score.resolution)
+    return bool(found >= true - resolution(score))
 
 
 def data_measures(data: Dataset) -> dict[str, float]:

@@ -47,7 +47,7 @@ class Method:
 
 UNDIRECTED = ("pc", "ges", "grasp", "boss", "marvel", "rsl")
 METHODS: dict[str, Method] = {
-    "vec2dag": Method("ours:alias", own=True, toy={"n_steps": 3}),
+    "vec2dag": Method("ours:alias", own=True),
     "policy-gradient": Method("ours:policy", own=True, toy={"n_steps": 5}),
     "sb3": Method("ours:stable_baselines", ("vec2dag.sb3",), own=True, toy={"n_steps": 2}),
     "sampling": Method("ours:sampling", own=True, toy={"seconds": 0.01}),

@@ -5,14 +5,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from vec2dag.nonlinear import GaussianProcess
-from vec2dag.policy import GaussianPolicy
-from vec2dag.refine import equal_variance_order
 
-from vec2dag import ALIAS, Score, metrics, policy_gradient
+from vec2dag import A2C, ALIAS, PPO, GaussianPolicy, GaussianProcess, LeastSquares, Score, metrics, policy_gradient
 from vec2dag import vec2dag as decode
-from vec2dag.scores import least_squares
-from vec2dag.search import Progress, SearchResult
+from vec2dag.search import Progress, SearchResult, equal_variance_order
 
 from .baselines import rcl_og
 
@@ -36,7 +32,7 @@ def _score(X: Array, lambda0: float | None = None) -> Score:
     # The price of an edge in the reward itself: divided by n d once more, as in the formula, the paper's prices from
     # 1e-6 to 1 would all be below that of BIC and act on nothing.
     n, d = X.shape
-    return Score(X, "linear", "bic-ev" if lambda0 is None else least_squares(lambda0 * n * d), n_jobs=1)
+    return Score(X, "linear", "bic-ev" if lambda0 is None else LeastSquares(lambda0 * n * d), n_jobs=1)
 
 
 def policy(
@@ -45,7 +41,7 @@ def policy(
     *,
     algorithm: str,
     n_steps: int,
-    learning_rate: float | None = None,
+    learning_rate: float = 0.01,
     entropy: float = 0.0,
     lambda0: float | None = None,
 ) -> dict[str, Any]:
@@ -53,28 +49,20 @@ def policy(
 
     The score is BIC with equal variances, or least squares with the price ``lambda0`` of an edge.
     """
-    curve = Curve(n_steps)
-    found = policy_gradient(
-        _score(X, lambda0),
-        rng=rng,
-        algorithm=algorithm,
-        n_steps=n_steps,
-        batch_size=64,
-        learning_rate=learning_rate,
-        entropy=entropy,
-        patience=n_steps,
-        callback=curve,
+    chosen = {"ppo": PPO, "a2c": A2C}[algorithm](
+        learning_rate=learning_rate, n_steps=n_steps, batch_size=64, entropy=entropy, patience=n_steps
     )
-    return curve.result(found)
+    curve = Curve(n_steps)
+    return curve.result(policy_gradient(_score(X, lambda0), rng=rng, algorithm=chosen, callback=curve))
 
 
 def stable_baselines(X: Array, rng: np.random.Generator, *, algorithm: str, n_steps: int) -> dict[str, Any]:
     """The paper's own set-up in Stable-Baselines3: a network for the mean, its default learning rate."""
     from vec2dag import sb3
 
+    chosen = {"ppo": sb3.PPO, "a2c": sb3.A2C}[algorithm](n_steps=n_steps)
     curve = Curve(n_steps)
-    found = sb3.train(_score(X), rng=rng, algorithm=algorithm, n_steps=n_steps, callback=curve)
-    return curve.result(found)
+    return curve.result(policy_gradient(_score(X), rng=rng, algorithm=chosen, callback=curve))
 
 
 class Curve:

@@ -202,5 +202,5 @@ def summary(row: Row) -> str:
 
 def warm_up(limits: Limits) -> None:
     """Compile what is not in the cache yet, so that no measured run pays for it."""
-    job = Job("toy", 0, Run("vec2dag", "vec2dag", {"score": "bic-ev"}))
+    job = Job("toy", 0, Run("vec2dag", "vec2dag", {"criterion": "bic-ev"}))
     _attempt(job, limits, Children())

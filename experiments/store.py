@@ -22,6 +22,17 @@ def key(row: Row) -> Key:
     return kind(row), row["seed"]
 
 
+def renamed(row: Row) -> Row:
+    """A row under the names of today: rows of version 0.1 call the criterion of the estimator ``score``.
+
+    Methods of other packages have settings of that name, which stay.
+    """
+    if row["method"] != "vec2dag":
+        return row
+    settings = {"criterion" if name == "score" else name: value for name, value in row["settings"].items()}
+    return row | {"settings": settings}
+
+
 class Store:
     """Rows of a folder, the latest for every run.
 
@@ -78,6 +89,6 @@ def _ends_with_newline(file: Path) -> bool:
 def _read(file: Path) -> Iterator[Row]:
     for line in file.read_text(encoding="utf-8").splitlines():
         try:
-            yield json.loads(line)
+            yield renamed(json.loads(line))
         except json.JSONDecodeError:
             continue

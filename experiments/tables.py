@@ -93,11 +93,11 @@ def _policy(name: str, algorithm: str, rate: float | None = None, entropy: float
     return Run(name, "policy-gradient", fixed | settings | weight)
 
 
-ALIAS_EV = Run("vec2dag", "vec2dag", {"score": "bic-ev"})
-ALIAS_NV = Run("vec2dag", "vec2dag", {"score": "bic-nv"})
-ALIAS_GP = Run("vec2dag", "vec2dag", {"score": "bic-nv", "regression": "gp"})
-ALIAS_GP_EV = Run("vec2dag", "vec2dag", {"score": "bic-ev", "regression": "gp"})
-ALIAS_SACHS = Run("vec2dag", "vec2dag", {"score": "bic-nv", "gp": {"alpha": 1e-8, "median_scale": True}})
+ALIAS_EV = Run("vec2dag", "vec2dag", {"criterion": "bic-ev"})
+ALIAS_NV = Run("vec2dag", "vec2dag", {"criterion": "bic-nv"})
+ALIAS_GP = Run("vec2dag", "vec2dag", {"criterion": "bic-nv", "regression": "gp"})
+ALIAS_GP_EV = Run("vec2dag", "vec2dag", {"criterion": "bic-ev", "regression": "gp"})
+ALIAS_SACHS = Run("vec2dag", "vec2dag", {"criterion": "bic-nv", "gp": {"alpha": 1e-8, "median_scale": True}})
 COSMO_MLP = Run("cosmo-mlp", "cosmo", asdict(cosmo.MLP))
 LIGHT = _runs("notears", "dagma", "nocurl", "cosmo")
 LEARNED = _runs("rl-bic", "corl", "rcl-og")

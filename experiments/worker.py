@@ -61,16 +61,24 @@ def peak_megabytes() -> float | None:
     return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit, 1)
 
 
+def digest(*folders: Path) -> str:
+    """Of the code in folders and those inside them, the names of the files included."""
+    code = hashlib.sha256()
+    for folder in folders:
+        # By parts: Windows sorts paths without regard to case.
+        for parts in sorted(file.relative_to(folder).parts for file in folder.rglob("*.py")):
+            content = folder.joinpath(*parts).read_bytes()
+            code.update(f"{'/'.join(parts)} {len(content)}\n".encode() + content)
+    return code.hexdigest()[:12]
+
+
 def versions() -> dict[str, str]:
     """Of Python and of the packages that took part; of this library also a digest of its code."""
     found = {"python": sys.version.split()[0]}
     if "vec2dag" in sys.modules:
         package = sys.modules["vec2dag"]
         assert package.__file__ is not None
-        files = sorted(Path(package.__file__).parent.glob("*.py")) + sorted(
-            Path(__file__).parent.glob("baselines/*.py")
-        )
-        code = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
+        code = digest(Path(package.__file__).parent, Path(__file__).parent / "baselines")
         found["vec2dag"] = f"{package.__version__}+{code}"
     return found | {d: importlib.metadata.version(d) for d, module in VERSIONS.items() if module in sys.modules}
 

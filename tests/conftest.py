@@ -14,6 +14,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "slow: takes more than a few seconds; run with --run-slow")
+    if getattr(config.option, "numprocesses", None):
+        compile_kernels()
+
+
+def compile_kernels() -> None:
+    """Once, before several workers start: each would otherwise compile all kernels for itself."""
+    from vec2dag import ALIAS, Orders
+
+    X = np.random.default_rng(0).standard_normal((60, 14))
+    ALIAS("bic-ev").fit(X)
+    ALIAS("bic-nv", algorithm=Orders(n_steps=1)).fit(X)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

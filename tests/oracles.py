@@ -7,6 +7,15 @@ from itertools import product
 import numpy as np
 
 
+def sine(n: int = 150, d: int = 4, seed: int = 0) -> np.ndarray:
+    """A chain x0 -> x1 -> ...: every column a sine of the one before, plus noise."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    for j in range(1, d):
+        X[:, j] = 1.5 * np.sin(2.0 * X[:, j - 1]) + 0.4 * X[:, j]
+    return X - X.mean(axis=0)
+
+
 @lru_cache
 def _all_dags(d: int) -> np.ndarray:
     pairs = [(i, j) for i in range(d) for j in range(i + 1, d)]
@@ -35,18 +44,17 @@ def acyclic(A: np.ndarray) -> bool:
     return True
 
 
+def markov_class(A: np.ndarray) -> tuple[bytes, frozenset]:
+    """What the members of a Markov equivalence class share: skeleton and v-structures (Verma & Pearl 1990)."""
+    adjacent = (A + A.T) > 0
+    d = len(A)
+    v = {(i, k, j) for i, k, j in product(range(d), repeat=3) if i < j and A[i, k] and A[j, k] and not adjacent[i, j]}
+    return adjacent.tobytes(), frozenset(v)
+
+
 def markov_equivalent(A: np.ndarray, B: np.ndarray) -> bool:
-    """Same skeleton and same v-structures (Verma & Pearl 1990)."""
-
-    def features(G: np.ndarray) -> tuple[bytes, frozenset]:
-        adjacent = (G + G.T) > 0
-        d = len(G)
-        v = {
-            (i, k, j) for i, k, j in product(range(d), repeat=3) if i < j and G[i, k] and G[j, k] and not adjacent[i, j]
-        }
-        return adjacent.tobytes(), frozenset(v)
-
-    return features(A) == features(B)
+    """Same skeleton and same v-structures."""
+    return markov_class(A) == markov_class(B)
 
 
 def mean_squared_residual(X: np.ndarray, node: int, parents: list[int]) -> float:
@@ -54,6 +62,23 @@ def mean_squared_residual(X: np.ndarray, node: int, parents: list[int]) -> float
     design = np.column_stack([np.ones(len(X)), X[:, parents]])
     fitted = design @ np.linalg.lstsq(design, X[:, node], rcond=None)[0]
     return float(np.mean((X[:, node] - fitted) ** 2))
+
+
+def residual_ratio_in_long_double(X: np.ndarray, node: int, parents: list[int]) -> float:
+    """What parents leave of the variance of a node: Gram-Schmidt, twice, in extended precision on the data."""
+    Z = X.astype(np.longdouble)
+    Z = Z - Z.mean(axis=0)
+    Z = Z / np.sqrt((Z**2).sum(axis=0))
+    basis: list[np.ndarray] = []
+    for column in [*parents, node]:
+        v = Z[:, column].copy()
+        for _ in range(2):
+            for q in basis:
+                v -= (q @ v) * q
+        norm = (v**2).sum()
+        if column != node:
+            basis.append(v / np.sqrt(norm))
+    return float(norm)
 
 
 def graph_score(X: np.ndarray, A: np.ndarray, criterion: str, lambda0: float | None = None) -> float:

@@ -14,17 +14,19 @@ import networkx as nx
 import numpy as np
 import pytest
 from oracles import graph_score
-from vec2dag.graphio import read_graph, write_graph
-from vec2dag.io import read_table
 
 import vec2dag
-from vec2dag import cpdag, datasets, metrics, simulate
-from vec2dag.cli import _parser, main, removed_table
-from vec2dag.prune import Verdict
+from vec2dag import ALIAS, cpdag, datasets, metrics, simulate
+from vec2dag.cli import main, parser
+from vec2dag.edges import removed_edges
+from vec2dag.files.graphs import read_graph, write_graph
+from vec2dag.files.tables import read_table
+from vec2dag.prune import PRUNERS, Verdict
+from vec2dag.scores import CRITERIA, REGRESSIONS
+from vec2dag.search import ALGORITHMS, STARTS
 
 GRAPHS = ("graph.json", "adjacency.csv", "graph.dot", "graph.graphml")
 NAMES = ("a", "b", "c", "d")
-FEW = ("--n-steps", 30)
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(vec2dag.__file__).parents[1])}
 COMMAND = (sys.executable, "-m", "vec2dag.cli")
 
@@ -95,7 +97,7 @@ def adjacency(folder):
 
 
 def test_discover_finds_the_graph_and_prints_it(run, put, X, tmp_path):
-    result = run("discover", put(X), "-o", tmp_path / "out", *FEW)
+    result = run("discover", put(X), "-o", tmp_path / "out")
     assert result.code == 0
     assert result.err == "", "quiet when piped"
     rows = [line.split() for line in result.out.splitlines()]
@@ -109,18 +111,18 @@ def test_discover_finds_the_graph_and_prints_it(run, put, X, tmp_path):
 
 
 def test_directions_that_the_data_leave_open_have_no_arrowhead(run, put, X, tmp_path):
-    result = run("discover", put(X[:, [0, 2]], "xy"), "-o", tmp_path / "out", *FEW)
+    result = run("discover", put(X[:, [0, 2]], "xy"), "-o", tmp_path / "out")
     assert result.out.splitlines()[1].split()[1] == "---"
     assert "do not determine the direction" in result.out
     edges = json.loads((tmp_path / "out" / "graph.json").read_text())["edges"]
     assert [edge["direction"] for edge in edges] == ["free"]
     assert "dir=none" in (tmp_path / "out" / "graph.dot").read_text()
-    other = run("discover", put(X[:, [0, 2]], "xy"), "-o", tmp_path / "ev", "--score", "bic-ev", *FEW)
+    other = run("discover", put(X[:, [0, 2]], "xy"), "-o", tmp_path / "ev", "--criterion", "bic-ev")
     assert other.out.splitlines()[1].split()[1] == "-->", "equal variances determine every direction"
 
 
 def test_independent_columns_give_no_edges(run, put, tmp_path):
-    result = run("discover", put(np.eye(4).repeat(10, axis=0) * 2.0), "-o", tmp_path / "o", *FEW)
+    result = run("discover", put(np.eye(4).repeat(10, axis=0) * 2.0), "-o", tmp_path / "o")
     assert result.code == 0
     sparse = run("discover", put(np.array([[1, 1], [1, -1], [-1, 1], [-1, -1.0]]), "xy"), "-o", tmp_path / "o")
     assert "no edges" in sparse.out
@@ -134,7 +136,7 @@ def test_the_files_agree_with_each_other_and_with_the_data(run, put, X, tmp_path
     file = tmp_path / "data.npz"
     np.savez(file, X=mixed, names=names)
     out = tmp_path / "new" / "folder"
-    assert run("discover", file, "-o", out, *FEW).code == 0
+    assert run("discover", file, "-o", out).code == 0
     graphs = [read_graph(out / name) for name in GRAPHS]
     A = graphs[0][0]
     for other, other_names in graphs:
@@ -158,15 +160,14 @@ def test_the_files_agree_with_each_other_and_with_the_data(run, put, X, tmp_path
 
 def test_run_json_says_what_was_run(run, put, X, tmp_path):
     file = put(X)
-    arguments = ("--score", "bic-ev", "--seed", 5, "--prune", "none", "--jobs", 1, *FEW)
+    arguments = ("--criterion", "bic-ev", "--seed", 5, "--prune", "none", "--jobs", 1)
     assert run("discover", file, "-o", tmp_path / "out", *arguments).code == 0
     text = (tmp_path / "out" / "run.json").read_text()
     found = json.loads(text, parse_constant=lambda constant: pytest.fail(f"{constant} is no JSON"))
     assert found["data"] == str(file)
     assert (found["rows"], found["columns"]) == X.shape
     assert found["seed"] == found["parameters"]["random_state"] == 5
-    assert found["parameters"]["score"] == "bic-ev"
-    assert found["parameters"]["n_steps"] == 30
+    assert found["parameters"]["criterion"] == "bic-ev"
     assert found["parameters"]["n_jobs"] == 1
     assert found["parameters"]["prune"] is None
     assert len(found["warnings"]) == 1
@@ -184,7 +185,7 @@ def test_pruning_options_are_used(run, put, X, tmp_path):
     weak[:, 3] = 0.1 * X[:, 2] + 0.01 * X[:, 3]
     for threshold, edges in ((0.3, 2), (0.05, 3)):
         arguments = ("--prune", "linear", "--prune-threshold", threshold)
-        assert run("discover", put(weak), "-o", tmp_path / "out", *arguments, *FEW).code == 0
+        assert run("discover", put(weak), "-o", tmp_path / "out", *arguments).code == 0
         found = json.loads((tmp_path / "out" / "run.json").read_text())
         assert (found["edges"], found["edges_before_pruning"]) == (edges, 3)
         assert adjacency(tmp_path / "out").sum() == edges
@@ -193,7 +194,7 @@ def test_pruning_options_are_used(run, put, X, tmp_path):
 def test_pruned_edges_are_shown_with_the_reason(run, put, X, tmp_path):
     weak = X.copy()
     weak[:, 3] = 0.1 * X[:, 2] + 0.01 * X[:, 3]
-    result = run("discover", put(weak), "-o", tmp_path / "out", "--prune", "linear", *FEW)
+    result = run("discover", put(weak), "-o", tmp_path / "out", "--prune", "linear")
     assert re.search(r"removed by pruning \(coefficient; edges stay from 0\.3\):\n  c --> d  0\.\d+\n", result.out)
     table = json.loads((tmp_path / "out" / "run.json").read_text())["pruning"]
     assert [(v["source"], v["target"]) for v in table if not v["kept"]] == [("c", "d")]
@@ -202,13 +203,11 @@ def test_pruned_edges_are_shown_with_the_reason(run, put, X, tmp_path):
 
 def test_the_edges_nearest_to_staying_are_shown_first(run, put, X, tmp_path):
     noise = np.random.default_rng(0).standard_normal((60, 4))
-    model = SimpleNamespace(
-        prune_table_=[Verdict(0, j, False, "BIC gain", gain, 0.0) for j, gain in ((1, -5.0), (2, -2.0), (3, -9.0))]
-    )
-    lines = removed_table(model, NAMES).splitlines()
+    verdicts = [Verdict(0, j, False, "BIC gain", gain, 0.0) for j, gain in ((1, -5.0), (2, -2.0), (3, -9.0))]
+    lines = removed_edges(verdicts, NAMES).splitlines()
     assert [line.split()[2] for line in lines[1:]] == ["c", "b", "d"]
     assert "edges stay above 0" in lines[0]
-    result = run("discover", put(noise + noise[:, :1]), "-o", tmp_path / "out", "--prune", "linear", *FEW,
+    result = run("discover", put(noise + noise[:, :1]), "-o", tmp_path / "out", "--prune", "linear",
                  "--prune-threshold", 50)  # fmt: skip
     assert result.out.startswith("no edges are left after pruning")
 
@@ -230,15 +229,16 @@ def test_nonlinear_tables(run, refused, put, tmp_path):
     assert run(*arguments, *kept, "--gp-median-scale").code == 2
     assert run(*arguments, *kept).code == 0
     assert json.loads((tmp_path / "out" / "run.json").read_text())["fits"] == 0
-    assert "are for --regression gp" in refused("discover", put(table), "-o", tmp_path / "out", "--gp-alpha", 2)
-    assert "not linear" in refused("discover", put(table), "-o", tmp_path / "out", *kept)
+    sentence = refused("discover", put(table), "-o", tmp_path / "out", "--gp-alpha", 2)
+    assert "--gp-alpha is a setting of --regression gp; with --regression linear it has no effect" in sentence
+    assert "linear regressions take microseconds" in refused("discover", put(table), "-o", tmp_path / "out", *kept)
 
 
 def test_quiet_prints_nothing_but_warnings(run, put, X, tmp_path):
-    result = run("discover", put(X), "-o", tmp_path / "out", "-q", *FEW)
+    result = run("discover", put(X), "-o", tmp_path / "out", "-q")
     assert (result.code, result.out, result.err) == (0, "", "")
     X[:, 3] = X[:, 0]
-    result = run("discover", put(X), "-o", tmp_path / "out", "--quiet", *FEW)
+    result = run("discover", put(X), "-o", tmp_path / "out", "--quiet")
     assert (result.code, result.out) == (0, "")
     assert "warning" in result.err
 
@@ -249,7 +249,7 @@ def test_formats_give_the_same_graph(run, put, X, tmp_path):
     np.save(tmp_path / "data.npy", X)
     np.savez(tmp_path / "data.npz", X=X)
     for suffix in ("csv", "tsv", "npy", "npz"):
-        assert run("discover", tmp_path / f"data.{suffix}", "-o", tmp_path / suffix, *FEW).code == 0
+        assert run("discover", tmp_path / f"data.{suffix}", "-o", tmp_path / suffix).code == 0
     for suffix in ("tsv", "npy", "npz"):
         for name in GRAPHS:
             assert (tmp_path / suffix / name).read_bytes() == (tmp_path / "csv" / name).read_bytes()
@@ -257,7 +257,7 @@ def test_formats_give_the_same_graph(run, put, X, tmp_path):
 
 def test_bundled_data_and_columns(run, refused, tmp_path):
     chosen = ("Mek", "Raf", "Erk")
-    assert run("discover", "sachs", "-o", tmp_path, "--columns", *chosen, *FEW).code == 0
+    assert run("discover", "sachs", "-o", tmp_path, "--columns", *chosen).code == 0
     assert read_graph(tmp_path / "graph.json")[1] == chosen
     assert json.loads((tmp_path / "run.json").read_text())["rows"] == 853
     err = refused("discover", "sachs", "-o", tmp_path, "--columns", "Raf", "Rap")
@@ -266,7 +266,7 @@ def test_bundled_data_and_columns(run, refused, tmp_path):
 
 
 def test_columns_of_a_file(run, put, X, tmp_path):
-    assert run("discover", put(X), "-o", tmp_path / "o", "--columns", "c", "a", *FEW).code == 0
+    assert run("discover", put(X), "-o", tmp_path / "o", "--columns", "c", "a").code == 0
     assert read_graph(tmp_path / "o" / "graph.json")[1] == ("c", "a")
 
 
@@ -279,7 +279,7 @@ def test_a_file_goes_before_a_bundled_name(refused, tmp_path, monkeypatch):
 def test_the_same_seed_gives_the_same_files(run, put, X, tmp_path):
     rng = np.random.default_rng(0)
     file = put(np.column_stack([X, rng.standard_normal((400, 4)) @ rng.standard_normal((4, 4))]), "abcdefgh")
-    arguments = ("discover", file, "--seed", 11, "--score", "bic-ev", *FEW)
+    arguments = ("discover", file, "--seed", 11, "--criterion", "bic-ev")
     assert run(*arguments, "--jobs", 1, "-o", tmp_path / "one").code == 0
     assert run(*arguments, "--jobs", 2, "-o", tmp_path / "two").code == 0
     command = [*COMMAND, *map(str, arguments), "-o", str(tmp_path / "three")]
@@ -289,10 +289,58 @@ def test_the_same_seed_gives_the_same_files(run, put, X, tmp_path):
             assert (tmp_path / folder / name).read_bytes() == (tmp_path / "one" / name).read_bytes()
 
 
-def test_a_time_budget_ends_the_search(run, put, X, tmp_path):
-    result = run("discover", put(X), "-o", tmp_path / "o", "--time-budget", 0.2, "--n-steps", 10**9)
+def test_a_time_budget_ends_a_search_that_would_go_on(run, put, X, tmp_path):
+    X = np.random.default_rng(0).standard_normal((300, 30)).cumsum(axis=1)
+    endless = ("--criterion", "bic-ev", "--algorithm", "ppo", "--n-steps", 10**8, "--learning-rate", 1e-6)
+    file = put(X, [f"v{i}" for i in range(30)])
+    result = run("discover", file, "-o", tmp_path / "o", "--time-budget", 0.3, *endless)
     assert result.code == 0
-    assert adjacency(tmp_path / "o").shape == (4, 4)
+    found = json.loads((tmp_path / "o" / "run.json").read_text())
+    assert (found["stopped"], found["certified"]) == ("time", False)
+    assert found["steps"] < 10**8
+    assert adjacency(tmp_path / "o").shape == (30, 30)
+
+
+def test_options_of_the_search_have_their_effect(run, put, tmp_path):
+    """What each leaves in run.json, or in the files, is what the estimator does with the same setting."""
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((300, 8)) @ rng.standard_normal((8, 8))
+    names = tuple("abcdefgh")
+    file = put(X, names)
+
+    def found(*options):
+        assert run("discover", file, "-o", tmp_path / "o", *options).code == 0
+        return json.loads((tmp_path / "o" / "run.json").read_text())
+
+    plain = found()
+    assert plain["certified"]
+    rough = found("--algorithm", "conditional", "--n-steps", 2, "--no-refine")
+    assert (rough["certified"], rough["algorithm"], rough["steps"]) == (False, "conditional", 2)
+    assert rough["score"] < plain["score"]
+    standardised = found("--standardize")
+    assert standardised["score"] == pytest.approx(ALIAS(standardize=True, random_state=0).fit(X).score_)
+    assert standardised["score"] != pytest.approx(plain["score"])
+    ev = ("--criterion", "bic-ev", "--algorithm", "ppo", "--n-steps", 20, "--no-refine")
+    assert found(*ev)["init"] == "equal-variance order"
+    assert found(*ev, "--init", "random")["init"] == "random"
+    scores = {found(*ev, "--init", "random", *more)["score"] for more in ((), ("--batch-size", 3))}
+    assert len(scores) == 2, "another batch size, another search"
+    still = found(*ev, "--init", "random", "--learning-rate", 1e-9)
+    moving = found(*ev, "--init", "random", "--learning-rate", 0.3)
+    assert still["score"] != moving["score"]
+    assert "learning_rate=0.3" in moving["parameters"]["algorithm"]
+    assert found("--seed", 4)["seed"] == 4
+
+
+def test_settings_of_gaussian_processes_have_their_effect(run, put, tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal(60)
+    file = put(np.column_stack([x, np.cos(2 * x) + 0.2 * rng.standard_normal(60)]), "xy")
+    scores = set()
+    for options in ((), ("--gp-alpha", 0.1), ("--gp-median-scale",)):
+        assert run("discover", file, "-o", tmp_path / "o", "--regression", "gp", *options).code == 0
+        scores.add(json.loads((tmp_path / "o" / "run.json").read_text())["score"])
+    assert len(scores) == 3
 
 
 # --- bad input ---
@@ -343,7 +391,7 @@ def test_constant_columns_are_left_out_only_if_asked(run, refused, put, X, tmp_p
     X[:, 1] = 3.0
     file = put(X)
     assert "'b'" in refused("discover", file, "-o", tmp_path / "out")
-    result = run("discover", file, "-o", tmp_path / "out", "--drop-constant", *FEW)
+    result = run("discover", file, "-o", tmp_path / "out", "--drop-constant")
     assert result.code == 0
     assert "constant: 'b'" in result.err
     assert json.loads((tmp_path / "out" / "run.json").read_text())["warnings"] == ["left out because constant: 'b'"]
@@ -352,11 +400,11 @@ def test_constant_columns_are_left_out_only_if_asked(run, refused, put, X, tmp_p
     assert "1 feature" in refused("discover", put(X), "-o", tmp_path / "out", "--drop-constant")
 
 
-@pytest.mark.parametrize("score", ["bic-nv", "bic-ev", "ls"])
-def test_duplicated_and_dependent_columns_are_named_and_the_run_ends(run, put, X, tmp_path, score):
+@pytest.mark.parametrize("criterion", ["bic-nv", "bic-ev", "ls"])
+def test_duplicated_and_dependent_columns_are_named_and_the_run_ends(run, put, X, tmp_path, criterion):
     X[:, 3] = X[:, 0]
     table = np.column_stack([X, X[:, 1] - 2 * X[:, 2] + 1])
-    result = run("discover", put(table, "abcde"), "-o", tmp_path / "out", "--score", score, *FEW)
+    result = run("discover", put(table, "abcde"), "-o", tmp_path / "out", "--criterion", criterion)
     assert result.code == 0
     duplicated, dependent = (line for line in result.err.splitlines() if "columns:" in line)
     assert "'a' = 'd'" in duplicated
@@ -371,14 +419,14 @@ def test_duplicated_and_dependent_columns_are_named_and_the_run_ends(run, put, X
 
 def test_fewer_rows_than_columns_works_with_a_warning(run, put, tmp_path):
     X = np.random.default_rng(0).standard_normal((5, 8))
-    result = run("discover", put(X, "abcdefgh"), "-o", tmp_path / "out", *FEW)
+    result = run("discover", put(X, "abcdefgh"), "-o", tmp_path / "out")
     assert result.code == 0
     assert "5 rows for 8 columns" in result.err
     assert nx.is_directed_acyclic_graph(nx.read_graphml(tmp_path / "out" / "graph.graphml"))
 
 
 def test_wildly_different_scales_are_named_and_do_not_change_the_graph(run, put, X, tmp_path):
-    result = run("discover", put(X * [1e-9, 1, 1e6, 1]), "-o", tmp_path / "out", *FEW)
+    result = run("discover", put(X * [1e-9, 1, 1e6, 1]), "-o", tmp_path / "out")
     assert result.code == 0
     assert "different scales" in result.err
     assert all(f"'{name}'" in result.err for name in "ac")
@@ -400,39 +448,60 @@ def test_a_folder_without_permission_is_unwritable(refused, tmp_path):
     assert "cannot write" in refused("discover", "sachs", "-o", tmp_path / "locked")
 
 
-@pytest.mark.parametrize(
-    ("option", "allowed"),
-    [
-        ("--score", ["bic-nv", "bic-ev", "ls"]),
-        ("--algorithm", ["auto", "conditional", "credit", "ppo", "a2c", "reinforce"]),
-        ("--init", ["auto", "random"]),
-        ("--prune", ["auto", "linear", "bic", "cam", "ci", "none"]),
-        ("--regression", ["linear", "gp"]),
-    ],
-)
-def test_unknown_option_values_list_the_allowed_ones(run, tmp_path, option, allowed):
-    result = run("discover", "sachs", "-o", tmp_path / "out", option, "nonsense")
-    assert (result.code, result.out) == (2, "")
-    sentence = result.err.splitlines()[-1]
-    assert f"argument {option}: invalid choice: 'nonsense'" in sentence
-    assert all(value in sentence.split("choose from")[1] for value in allowed)
+NAMES_OF_OPTIONS = {
+    "--criterion": CRITERIA,
+    "--algorithm": ("auto", *ALGORITHMS),
+    "--init": STARTS,
+    "--prune": ("auto", *PRUNERS, "none"),
+    "--regression": REGRESSIONS,
+}
+
+
+@pytest.mark.parametrize("option", NAMES_OF_OPTIONS)
+def test_unknown_option_values_list_the_allowed_ones(refused, tmp_path, option):
+    sentence = refused("discover", "sachs", "-o", tmp_path / "out", option, "nonsense")
+    assert f"{option}='nonsense' is unknown" in sentence
+    assert all(repr(value) in sentence.split("allowed:")[1] for value in NAMES_OF_OPTIONS[option])
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("option", NAMES_OF_OPTIONS)
+def test_the_help_names_all_that_the_library_knows(run, option):
+    text = run("discover", "--help").out
+    start = text.index(f"  {option} NAME")
+    described = text[start : text.index("\n  -", start + 1)]
+    assert all(re.search(rf"\b{re.escape(value)}\b", described) for value in NAMES_OF_OPTIONS[option])
+
+
 @pytest.mark.parametrize(
-    ("option", "value", "parameter"),
+    ("options", "sentence"),
     [
-        ("--n-steps", 0, "n_steps"),
-        ("--batch-size", -3, "batch_size"),
-        ("--learning-rate", 0, "learning_rate"),
-        ("--time-budget", "nan", "time_budget"),
-        ("--prune-threshold", -1, "prune_threshold"),
-        ("--prune-alpha", 1, "prune_alpha"),
-        ("--jobs", 0, "n_jobs"),
+        (("--n-steps", 5), "--n-steps is a setting of --algorithm orders, ppo, a2c, reinforce, conditional, credit"),
+        (("--learning-rate", 0.1, "--algorithm", "orders"), "with --algorithm orders it has no effect"),
+        (("--prune-alpha", 0.1), "--prune-alpha is a setting of --prune cam, ci; with --prune auto"),
+        (("--prune-threshold", 0.1, "--prune", "cam"), "--prune-threshold is a setting of --prune linear"),
+        (("--prune-threshold", 0.1, "--prune", "none"), "with --prune none it has no effect"),
+        (("--gp-median-scale",), "--gp-median-scale is a setting of --regression gp"),
     ],
 )
-def test_impossible_numbers_are_refused(refused, tmp_path, option, value, parameter):
-    assert f"{parameter} must" in refused("discover", "sachs", "-o", tmp_path, option, value)
+def test_options_without_effect_are_refused(refused, tmp_path, options, sentence):
+    assert sentence in refused("discover", "sachs", "-o", tmp_path / "out", *options)
+
+
+@pytest.mark.parametrize(
+    ("options", "parameter"),
+    [
+        (("--algorithm", "ppo", "--n-steps", 0), "n_steps"),
+        (("--algorithm", "ppo", "--batch-size", -3), "batch_size"),
+        (("--algorithm", "a2c", "--learning-rate", 0), "learning_rate"),
+        (("--time-budget", "nan"), "time_budget"),
+        (("--prune", "linear", "--prune-threshold", -1), "threshold"),
+        (("--prune", "cam", "--prune-alpha", 1), "alpha"),
+        (("--jobs", 0), "n_jobs"),
+    ],
+)
+def test_impossible_numbers_are_refused(refused, tmp_path, options, parameter):
+    assert f"{parameter} must" in refused("discover", "sachs", "-o", tmp_path, *options)
 
 
 @pytest.mark.parametrize("command", [("discover", "sachs"), ("simulate", "sparse-er2")])
@@ -467,7 +536,7 @@ def test_version_and_help(run):
     assert top.code == 0
     assert all(command in top.out for command in ("discover", "simulate", "evaluate"))
     discover = run("discover", "--help").out
-    assert all(name in discover for name in (*GRAPHS, "run.json", "sachs", "exit codes", "130", "--score"))
+    assert all(name in discover for name in (*GRAPHS, "run.json", "sachs", "exit codes", "130", "--criterion"))
     assert "--list" in run("simulate", "--help").out
     assert all(name in run("evaluate", "--help").out for name in ("GraphML", "DOT", "NPY", "--json"))
 
@@ -480,13 +549,13 @@ def test_the_examples_in_the_help_can_be_typed(run):
                 # an explanation may follow after a gap
                 _, *arguments = re.split(r"\s{2,}", line.strip())[0].split()
                 if "--list" not in arguments:
-                    assert callable(_parser().parse_args(arguments).run)
+                    assert callable(parser().parse_args(arguments).run)
                 found += 1
     assert found >= 5
 
 
 def test_the_program_in_its_own_process(put, X, tmp_path):
-    done = program("discover", put(X), "-o", tmp_path / "out", *FEW)
+    done = program("discover", put(X), "-o", tmp_path / "out")
     assert done.returncode == 0
     assert without_compilation(done.stderr) == ""
     assert "-->" in done.stdout
@@ -499,7 +568,7 @@ def test_the_program_in_its_own_process(put, X, tmp_path):
 
 def test_names_that_the_terminal_cannot_show_are_no_error(put, X, tmp_path):
     names = ("größe", "温度", "c", "d")
-    command = [*COMMAND, "discover", str(put(X, names)), "-o", str(tmp_path / "out"), *map(str, FEW)]
+    command = [*COMMAND, "discover", str(put(X, names)), "-o", str(tmp_path / "out")]
     environment = ENVIRONMENT | {"PYTHONIOENCODING": "ascii"}
     done = subprocess.run(command, env=environment, check=True, capture_output=True)
     assert rb"gr\xf6\xdfe" in done.stdout
@@ -702,8 +771,7 @@ def test_evaluate_refuses_what_cannot_be_compared(refused, tmp_path, pair):
 def test_simulate_discover_evaluate(run, tmp_path):
     assert run("simulate", "regular-er1-d10", "-o", tmp_path / "s").code == 0
     found = tmp_path / "found"
-    arguments = ("--score", "bic-ev", "--n-steps", 200)
-    assert run("discover", tmp_path / "s" / "data.csv", "-o", found, *arguments).code == 0
+    assert run("discover", tmp_path / "s" / "data.csv", "-o", found, "--criterion", "bic-ev").code == 0
     result = run("evaluate", tmp_path / "s" / "truth" / "graph.json", found / "graph.json", "--json")
     data = simulate.preset("regular-er1-d10")
     assert json.loads(result.out)["shd"] == metrics.shd(data.A, read_graph(found / "graph.json")[0])

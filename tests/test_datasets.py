@@ -8,9 +8,9 @@ from importlib import resources
 import networkx as nx
 import numpy as np
 import pytest
-from vec2dag.io import InputError
 
 from vec2dag import datasets
+from vec2dag.files.atomic import InputError
 
 
 def test_sachs_has_the_published_shape_and_graph():

@@ -13,14 +13,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from vec2dag import metrics, simulate
+from vec2dag import ALIAS, metrics, simulate
 from vec2dag.simulate import Dataset
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 pytest.importorskip(
     "experiments", reason="the experiments are beside the package in a checkout, not in a source archive"
 )
-from experiments import data, evaluate, process, report, runner, store, summary, tables
+from experiments import data, evaluate, process, report, runner, store, summary, tables, worker
 from experiments.__main__ import main
 from experiments.methods import METHODS
 from experiments.runner import Job, Limits
@@ -134,7 +134,7 @@ def test_results_are_written_from_the_rows(tmp_path, capsys):
     pytest.importorskip("matplotlib", reason="figures need matplotlib")
     results = tmp_path / "results"
     found = Store(results)
-    settings = {"data": "dense-er8", "method": "vec2dag", "settings": {"score": "bic-ev"}, "status": "ok"}
+    settings = {"data": "dense-er8", "method": "vec2dag", "settings": {"criterion": "bic-ev"}, "status": "ok"}
     for seed, shd in enumerate((2.0, 3.0, 4.0, 5.0, 6.0)):
         numbers = {"shd": shd, "fdr": 0.0, "tpr": 1.0}
         metrics_by_pruning = {"none": numbers, "linear": numbers}
@@ -196,11 +196,11 @@ def test_a_run_over_its_time_is_stopped_with_its_progress(tmp_path):
 
 
 def test_a_broken_method_is_reported_and_stops_nothing(tmp_path):
-    broken = Run("broken", "vec2dag", {"score": "no such score"})
+    broken = Run("broken", "vec2dag", {"criterion": "no such criterion"})
     found = Store(tmp_path)
     jobs = [Job("toy", 0, broken), Job("toy", 0, EQUAL), Job("gp", 0, EQUAL)]
     assert runner.run_all(jobs, found, Limits(peers=NOWHERE), lambda line: None)
-    assert "no such score" in found.get(**jobs[0].fields)["error"]
+    assert "no such criterion" in found.get(**jobs[0].fields)["error"]
     assert found.get(**jobs[1].fields)["status"] == "ok"
     assert "--data" in found.get(**jobs[2].fields)["error"]
     assert not runner.is_done(found.get(**jobs[0].fields), 1.0)
@@ -226,8 +226,8 @@ def test_a_lower_limit_of_the_system_is_kept(tmp_path):
 
 
 def test_one_thread_a_run(tmp_path):
-    found, _ = run_toy(Run("vec2dag", "vec2dag", {"score": "bic-ev", "n_steps": 3}), tmp_path, jobs=1)
-    assert found.series("toy", "vec2dag", {"score": "bic-ev", "n_steps": 3})[0]["status"] == "ok"
+    found, _ = run_toy(Run("vec2dag", "vec2dag", {"criterion": "bic-ev"}), tmp_path, jobs=1)
+    assert found.series("toy", "vec2dag", {"criterion": "bic-ev"})[0]["status"] == "ok"
     with pytest.raises(TypeError, match="n_jobs"):
         METHODS["vec2dag"].function()(np.zeros((3, 3)), np.random.default_rng(0), n_jobs=2)
 
@@ -348,6 +348,44 @@ def test_half_a_line_is_lost_alone(tmp_path):
     assert Store(tmp_path).rows == found.rows
 
 
+def test_rows_of_before_have_the_names_of_today(tmp_path):
+    before = {"data": "toy", "seed": 0, "status": "ok"}
+    own = before | {"method": "vec2dag", "settings": {"score": "bic-nv", "regression": "gp"}, "score": 1.5}
+    other = before | {"method": "corl", "settings": {"score": "BIC_different_var"}}
+    for row in (own, other):
+        (tmp_path / f"{row['method']}.jsonl").write_text(json.dumps(row) + "\n")
+    found = Store(tmp_path)
+    settings = {"criterion": "bic-nv", "regression": "gp"}
+    assert found.get("toy", 0, "vec2dag", settings) == own | {"settings": settings}
+    assert found.get("toy", 0, "corl", other["settings"]) == other
+    # The same run, made again, takes the place of the row.
+    found.add(before | {"method": "vec2dag", "settings": settings, "score": 2.5})
+    (again,) = Store(tmp_path).series("toy", "vec2dag", settings)
+    assert again["score"] == 2.5
+
+
+def test_every_finished_run_of_the_estimator_has_settings_that_it_takes():
+    taken = set(inspect.signature(ALIAS).parameters) | {"gp"}
+    rows = [row for row in Store().rows.values() if row["method"] == "vec2dag"]
+    assert rows
+    assert all(set(row["settings"]) <= taken for row in rows)
+
+
+def test_the_digest_is_of_all_code(tmp_path):
+    first, second = tmp_path / "a", tmp_path / "b"
+    for folder in (first, second):
+        (folder / "part").mkdir(parents=True)
+        (folder / "__init__.py").write_text("x = 1\n")
+        (folder / "part" / "deep.py").write_text("y = 2\n")
+        (folder / "part" / "deep.md").write_text(folder.name)
+    assert worker.digest(first) == worker.digest(second)
+    (second / "part" / "deep.py").write_text("y = 3\n")
+    assert worker.digest(first) != worker.digest(second)
+    (second / "part" / "deep.py").write_text("y = 2\n")
+    (second / "part" / "deep.py").rename(second / "part" / "other.py")
+    assert worker.digest(first) != worker.digest(second)
+
+
 @pytest.mark.skipif(os.name == "nt", reason="a shell script stands in for Python")
 def test_the_truth_never_reaches_a_method(tmp_path):
     spy = tmp_path / "spy"
@@ -383,6 +421,20 @@ def test_seeds_reach_the_methods(tmp_path):
         assert row["edges"] == other["edges"]
         assert row["curve"] == other["curve"]
     assert rows[0]["curve"]["reward"] != rows[1]["curve"]["reward"]
+
+
+def test_settings_reach_the_policy_gradient(rng):
+    X = rng.standard_normal((80, 3))
+
+    def run(**settings):
+        found = METHODS["policy-gradient"].function()(X, np.random.default_rng(0), **settings)
+        return found["steps"], found["curve_rewards"].tolist()
+
+    plain = {"algorithm": "ppo", "n_steps": 9}
+    for other in ({"algorithm": "a2c"}, {"learning_rate": 0.1}, {"entropy": 1.0}, {"lambda0": 1.0}):
+        assert run(**plain | other) != run(**plain)
+    # All of them, although so few nodes settle at once.
+    assert run(algorithm="ppo", n_steps=700)[0] == 700
 
 
 # --- numbers --------------------------------------------------------------------------------------------------
@@ -422,7 +474,7 @@ def test_evaluation_of_a_graph_with_a_cycle_says_so(rng):
 
 def test_the_truth_reaches_itself_and_an_empty_graph_does_not():
     sample = simulate.preset("regular-er2-d10", 0)
-    settings = {"score": "bic-ev"}
+    settings = {"criterion": "bic-ev"}
     assert evaluate.reaches_truth(sample, settings, np.argwhere(sample.A).tolist())
     assert not evaluate.reaches_truth(sample, settings, [])
 
@@ -465,7 +517,7 @@ def test_verdicts_allow_one_standard_error():
 def test_a_verdict_needs_all_sets_and_counts_once(tmp_path):
     found = Store(tmp_path)
     numbers = dict.fromkeys(("shd", "fdr", "tpr", "cpdag_shd", "skeleton_shd"), 0.0)
-    row = {"data": "dense-er8", "method": "vec2dag", "settings": {"score": "bic-ev"}, "status": "ok"}
+    row = {"data": "dense-er8", "method": "vec2dag", "settings": {"criterion": "bic-ev"}, "status": "ok"}
     for seed in range(5):
         assert not list(report.verdicts(found))
         found.add({**row, "seed": seed, "metrics": {"none": numbers, "linear": numbers}, "seconds": 1.0})

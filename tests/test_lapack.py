@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from vec2dag.lapack import positive_solve
+
+from vec2dag.scores.lapack import positive_solve
 
 
 @pytest.mark.parametrize(("kind", "tolerance"), [(np.float32, 1e-4), (np.float64, 1e-10)])

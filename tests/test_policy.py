@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from scipy import stats
-from vec2dag.policy import Adam, GaussianPolicy, RMSprop
 
 from vec2dag import vec2dag
+from vec2dag.search.policy import Adam, GaussianPolicy, RMSprop
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ import sys
 import threading
 from collections import defaultdict
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,12 +13,13 @@ import pytest
 from conftest import shared_folder
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
-from vec2dag.cam import _Fit, _tail, _wald, additive_terms, basis_size, smooth
-from vec2dag.independence import kernel_test
 
 from vec2dag import Linear, Moments, Score, prune, simulate
+from vec2dag._parallel import one_blas_thread
 from vec2dag.datasets import load_grandag, load_sachs
-from vec2dag.moments import one_blas_thread
+from vec2dag.prune.additive import _Fit, _tail, _wald, additive_terms
+from vec2dag.prune.independence import kernel_test
+from vec2dag.prune.splines import basis_size, smooth
 
 REFERENCE = Path(__file__).parent / "reference"
 CHAIN = np.array([[0, 1, 1], [0, 0, 1], [0, 0, 0]], dtype=np.uint8)
@@ -134,7 +136,7 @@ def test_smooth_is_a_natural_spline_basis_with_its_roughness(rng):
 def test_more_rows_than_knots_hardly_change_the_basis(rng, monkeypatch):
     x = rng.gumbel(size=900)
     whole = smooth(x, 10).Z
-    monkeypatch.setattr("vec2dag.cam.MAX_KNOTS", 300)
+    monkeypatch.setattr("vec2dag.prune.splines.MAX_KNOTS", 300)
     some = smooth(x, 10).Z
     cosines = np.linalg.svd(whole[:, :6].T @ some)[1]
     assert cosines.min() > 0.999
@@ -252,6 +254,12 @@ PRUNERS = {
     "cam": (prune.prune_cam, prune.explain_cam),
     "ci": (prune.prune_ci, prune.explain_ci),
 }
+
+
+def pearson(x, y, Z):
+    return stats.pearsonr(x, y).pvalue
+
+
 every_pruner = pytest.mark.parametrize("name", PRUNERS)
 pruners_of_rows = pytest.mark.parametrize("name", ["cam", "ci"])
 
@@ -265,6 +273,27 @@ def test_every_edge_has_a_verdict_and_the_graph_follows(name, additive):
     for v in explained:
         side = {"p-value": v.value < v.limit, "BIC gain": v.value >= v.limit}
         assert v.kept == side.get(v.statistic, abs(v.value) >= v.limit)
+
+
+@pytest.mark.parametrize(
+    ("settings", "explain"),
+    [
+        (prune.Threshold(0.9, standardised=True), partial(prune.explain_linear, threshold=0.9, standardised=True)),
+        (prune.BIC(), prune.explain_bic),
+        (prune.CAM(0.05, n_basis=4), partial(prune.explain_cam, alpha=0.05, n_basis=4)),
+        (prune.CI(0.05, test=pearson), partial(prune.explain_ci, alpha=0.05, test=pearson)),
+    ],
+    ids=lambda value: getattr(value, "name", ""),
+)
+def test_settings_explain_as_the_functions_do(settings, explain, additive):
+    verdicts = settings.explain(additive, CHAIN, n_jobs=1)
+    assert verdicts == explain(additive, CHAIN)
+    assert verdicts != type(settings)().explain(additive, CHAIN) or settings == type(settings)()
+    assert prune.PRUNERS[settings.name] is type(settings)
+    if not settings.needs_rows:
+        assert_allclose(
+            [v.value for v in settings.explain(Moments.of(additive), CHAIN)], [v.value for v in verdicts], rtol=1e-9
+        )
 
 
 @every_pruner
@@ -326,7 +355,7 @@ def test_alpha_is_a_probability(name, alpha, additive):
 
 @pruners_of_rows
 def test_moments_have_no_rows(name, additive):
-    for statistics in (Moments.of(additive), Linear(additive)):
+    for statistics in (Moments.of(additive), Linear().bind(additive)):
         with pytest.raises(
             ValueError, match=f"prune_{name} needs the rows of the table, got {type(statistics).__name__}"
         ):
@@ -468,7 +497,7 @@ def test_the_kernel_test_is_its_definition(rng, n, k, width):
 
 @pytest.mark.parametrize("k", [0, 2])
 def test_low_rank_kernels_of_full_rank_are_the_kernels(rng, monkeypatch, k):
-    monkeypatch.setattr("vec2dag.independence.NEGLIGIBLE", 1e-13)
+    monkeypatch.setattr("vec2dag.prune.independence.NEGLIGIBLE", 1e-13)
     Z = rng.standard_normal((150, k))
     x, y = rng.standard_normal((2, 150)) + 0.3 * Z.sum(axis=1)
     y += 0.2 * x**2
@@ -567,7 +596,7 @@ def test_linear_coefficients_and_standardised_ones(rng):
     assert [v.kept for v in raw] == [False, False, False]
     assert [v.kept for v in unitless] == [False, False, True]
     assert {v.statistic for v in raw + unitless} == {"coefficient", "standardised coefficient"}
-    with pytest.raises(ValueError, match="threshold must be at least 0, got -1"):
+    with pytest.raises(ValueError, match="threshold must be a finite number of at least 0, got -1"):
         prune.prune_linear(X, CHAIN, -1)
 
 
@@ -579,7 +608,7 @@ def test_bic_stops_where_no_removal_improves_the_score(rng):
         score = Score(X)
         explained = prune.explain_bic(X, full)
         pruned = prune.prune_bic(Moments.of(X), full)
-        assert_array_equal(pruned, prune.prune_bic(Linear(X), full))
+        assert_array_equal(pruned, prune.prune_bic(Linear().bind(X), full))
         base = score(pruned)
         assert base >= score(full)
         for v in explained:

@@ -9,11 +9,26 @@ import numpy as np
 import pytest
 from oracles import all_dags
 from sklearn.base import clone
-from vec2dag.engines import ALGORITHMS, Settings, WholeGraph
-from vec2dag.policy import GaussianPolicy
 
-from vec2dag import ALIAS, Score, is_dag, metrics, vec2dag, vec_dim
+from vec2dag import A2C as NativeA2C
+from vec2dag import (
+    ALIAS,
+    BIC,
+    GaussianPolicy,
+    Linear,
+    Score,
+    discover,
+    is_dag,
+    metrics,
+    policy_gradient,
+    simulate,
+    vec2dag,
+    vec_dim,
+)
+from vec2dag import PPO as NativePPO
 from vec2dag.prune import prune_linear
+from vec2dag.search.engines import Update, WholeGraph
+from vec2dag.search.policy import Adam, RMSprop
 
 EXTRA = 'needs torch, stable-baselines3 and gymnasium: pip install "vec2dag[sb3]"'
 torch = pytest.importorskip("torch", reason=EXTRA)
@@ -26,7 +41,21 @@ from stable_baselines3.common import env_checker as sb3_checker  # noqa: E402
 from stable_baselines3.common.callbacks import BaseCallback  # noqa: E402
 from stable_baselines3.common.vec_env import DummyVecEnv  # noqa: E402
 
-from vec2dag.sb3 import ENV_ID, DagEnv, DagVecEnv, DagVectorEnv, gaussian, train  # noqa: E402
+from vec2dag import sb3  # noqa: E402
+from vec2dag.sb3 import ENV_ID, DagEnv, DagVecEnv, DagVectorEnv, gaussian  # noqa: E402
+
+KINDS = {"ppo": sb3.PPO, "a2c": sb3.A2C}
+
+
+def train(score, *, rng, algorithm="ppo", d=None, init=None, time_budget=None, callback=None, **settings):
+    """Policy gradient with settings of an algorithm of Stable-Baselines3."""
+    chosen = KINDS[algorithm](**settings) if isinstance(algorithm, str) else sb3.OnPolicy(algorithm, **settings)
+    return policy_gradient(score, rng=rng, d=d, algorithm=chosen, init=init, time_budget=time_budget, callback=callback)
+
+
+def reference(X, criterion):
+    """The score of the released implementation."""
+    return Score(X, Linear(reference=True), BIC(offset=1e-8) if criterion == "bic-nv" else criterion)
 
 
 @pytest.fixture(autouse=True)
@@ -165,7 +194,7 @@ def test_rewards_are_those_of_the_released_implementation(criterion, edges):
         A[i, j] = 1
     pairs = (A | A.T)[np.triu_indices(4, k=1)]
     action = np.concatenate([np.arange(4), np.where(pairs, 1, -1)]).astype(np.float32)
-    reward = DagEnv(Score(X, "linear", criterion, reference=True)).step(action)[1]
+    reward = DagEnv(reference(X, criterion)).step(action)[1]
     assert reward == pytest.approx(RELEASED[criterion, edges], rel=1e-10)
     assert reward == pytest.approx(released_score(X, A, criterion), rel=1e-10)
 
@@ -173,7 +202,7 @@ def test_rewards_are_those_of_the_released_implementation(criterion, edges):
 @pytest.mark.parametrize("criterion", ["bic-ev", "bic-nv"])
 def test_a_batch_is_scored_by_the_released_formulas(criterion, rng):
     X = rng.standard_normal((60, 6)) @ np.triu(rng.normal(size=(6, 6))) + 0.5
-    env = DagVecEnv(Score(X, "linear", criterion, reference=True), 40)
+    env = DagVecEnv(reference(X, criterion), 40)
     rewards = env.step(rng.normal(size=(40, vec_dim(6))).astype(np.float32))[1]
     assert rewards == pytest.approx([released_score(X, A, criterion) for A in env.A], rel=1e-9)
 
@@ -219,34 +248,34 @@ def without_network(kind, score, **settings):
 
 SGD = {"policy_kwargs": {"optimizer_class": torch.optim.SGD, "optimizer_kwargs": {}}}
 PPO_BATCH = {"batch_size": 32, "normalize_advantage": True}
+STABLE = {"normalise": True, "max_grad_norm": 0.5}
 
 
 @pytest.mark.parametrize(
-    ("kind", "theirs", "ours", "rate", "updates"),
+    ("kind", "theirs", "ours", "optimiser", "rate", "updates"),
     [
-        (PPO, {"n_epochs": 1, **PPO_BATCH, **SGD}, Settings(Ascent, 0, 1, clip=0.2), 0.1, 1),
-        (PPO, {"n_epochs": 6, **PPO_BATCH, **SGD}, Settings(Ascent, 0, 1, clip=0.2, n_epochs=6), 0.3, 1),
-        (PPO, {"n_epochs": 1, **PPO_BATCH}, ALGORITHMS["ppo"], 0.03, 15),
-        (A2C, {"normalize_advantage": True, **SGD}, Settings(Ascent, 0, 1), 0.1, 1),
-        (A2C, {"normalize_advantage": True}, ALGORITHMS["a2c"], 0.03, 15),
-        (
-            A2C,
-            {"normalize_advantage": True, "max_grad_norm": 1e6, **SGD},
-            Settings(Ascent, 0, 1, max_grad_norm=None),
-            0.1,
-            1,
-        ),
+        (PPO, {"n_epochs": 1, **PPO_BATCH, **SGD}, Update(clip=0.2, **STABLE), Ascent, 0.1, 1),
+        (PPO, {"n_epochs": 6, **PPO_BATCH, **SGD}, Update(n_epochs=6, clip=0.2, **STABLE), Ascent, 0.3, 1),
+        (PPO, {"n_epochs": 1, **PPO_BATCH}, None, Adam, 0.03, 15),
+        (A2C, {"normalize_advantage": True, **SGD}, Update(**STABLE), Ascent, 0.1, 1),
+        (A2C, {"normalize_advantage": True}, None, RMSprop, 0.03, 15),
+        (A2C, {"normalize_advantage": True, "max_grad_norm": 1e6, **SGD}, Update(normalise=True), Ascent, 0.1, 1),
     ],
     ids=["ppo-sgd", "ppo-sgd-6-epochs", "ppo", "a2c-sgd", "a2c", "a2c-sgd-unclipped"],
 )
-def test_native_updates_are_those_of_stable_baselines(score, kind, theirs, ours, rate, updates, rng):
+def test_native_updates_are_those_of_stable_baselines(score, kind, theirs, ours, optimiser, rate, updates, rng):
     """From the same parameters and on the same batches; what differs is float32 and the code."""
     entropy = 0.02
     model = without_network(kind, score, learning_rate=rate, ent_coef=entropy, **theirs)
     native, start = gaussian(model.policy), gaussian(model.policy)
     batches = Batches()
     model.learn(updates * 32, callback=batches)
-    engine = WholeGraph(score, native, ours, rate, 32, 10.0, entropy)
+    settings = (NativePPO if kind is PPO else NativeA2C)(learning_rate=rate, batch_size=32, entropy=entropy)
+    engine = settings.engine(score, native)
+    if ours is None:
+        assert isinstance(engine.optimiser, optimiser), "the defaults of the native algorithm"
+    else:
+        engine = WholeGraph(score, native, settings, ours, optimiser(rate))
     for z, rewards in batches.seen:
         assert rewards == pytest.approx(score(vec2dag(np.clip(z, -10, 10))), rel=1e-6)
         engine.ascend(z, rewards, rng)
@@ -294,10 +323,11 @@ def test_result_is_that_of_the_native_search(score, rng):
 
 
 @pytest.mark.parametrize("seed", [0, 1])
-def test_paper_settings_recover_ten_nodes(shared_linear, seed):
+def test_paper_settings_recover_ten_nodes(seed):
     """The first 600 of the 20,000 updates are enough here; the estimate is the decoded mean."""
-    X, truth = shared_linear("er2_d10", seed)
-    score = Score(X, "linear", "bic-ev", reference=True)
+    data = simulate.preset("regular-er2-d10", seed)
+    X, truth = data.X, data.A
+    score = reference(X, "bic-ev")
     found = train(score, rng=np.random.default_rng(0), n_steps=600)
     assert metrics.shd(truth, prune_linear(X, found.mode)) == 0
 
@@ -371,7 +401,7 @@ def test_interrupt_returns_the_best_so_far(score, rng):
         if progress.step == 4:
             raise KeyboardInterrupt
 
-    with pytest.warns(UserWarning, match="interrupted after 4 steps"):
+    with pytest.warns(UserWarning, match="interrupted: the best DAG so far"):
         found = train(score, rng=rng, callback=interrupt)
     assert found.stopped == "interrupted"
     assert found.score == score(found.A)
@@ -390,7 +420,7 @@ def test_init_is_used_and_not_modified(score, rng):
 
 
 def test_options_reach_the_algorithm(score, rng):
-    settled = train(score, rng=rng, n_steps=5, policy_kwargs={"log_std_init": -2.0})
+    settled = train(score, rng=rng, n_steps=5, options={"policy_kwargs": {"log_std_init": -2.0}})
     assert settled.history["sigma"] == pytest.approx(np.full(5, np.exp(-2)), rel=0.01)
 
 
@@ -413,13 +443,12 @@ def test_off_policy_algorithms_train_on_the_environment(score):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"algorithm": "sac"}, "algorithm='sac'.*'ppo'"),
-        ({"algorithm": SAC}, "SAC.*on-policy classes; others train on a DagVecEnv"),
-        ({"algorithm": 3}, "algorithm=3: allowed are 'ppo', 'a2c' and on-policy classes"),
+        ({"algorithm": SAC}, "SAC.*on-policy classes of Stable-Baselines3; others train on a DagVecEnv"),
+        ({"algorithm": 3}, "algorithm=3: allowed are on-policy classes"),
         ({"n_steps": 0}, "n_steps must be a whole number of at least 1, got 0"),
         ({"batch_size": 1}, "batch_size must be at least 2"),
-        ({"learning_rate": -1.0}, "learning_rate must be positive"),
-        ({"bound": 0.0}, "bound must be positive"),
+        ({"learning_rate": -1.0}, "learning_rate must be a positive number"),
+        ({"bound": 0.0}, "bound must be a positive number"),
     ],
 )
 def test_bad_options_are_named(score, rng, options, message):
@@ -439,12 +468,12 @@ def X(rng):
 
 
 @pytest.mark.filterwarnings("ignore::vec2dag.DataWarning")
-@pytest.mark.parametrize("algorithm", ["auto", "a2c", PPO])
+@pytest.mark.parametrize("algorithm", [sb3.PPO(n_steps=5), sb3.A2C(n_steps=5), sb3.OnPolicy(PPO, n_steps=5)])
 def test_estimate_of_the_paper_is_the_decoded_mean(X, algorithm):
-    model = ALIAS.paper(algorithm=algorithm, n_steps=5, random_state=0).fit(X)
+    model = ALIAS.paper(algorithm=algorithm, random_state=0).fit(X)
     assert np.array_equal(model.adjacency_raw_, model.search_.mode)
     assert model.score_ == model.search_.mode_score
-    assert model.search_.algorithm == ("a2c" if algorithm == "a2c" else "ppo")
+    assert model.search_.algorithm == ("a2c" if isinstance(algorithm, sb3.A2C) else "ppo")
     assert model.n_iter_ == 5
     again = clone(model).fit(X)
     assert np.array_equal(model.search_.policy.mu, again.search_.policy.mu)
@@ -452,23 +481,47 @@ def test_estimate_of_the_paper_is_the_decoded_mean(X, algorithm):
 
 @pytest.mark.filterwarnings("ignore::vec2dag.DataWarning")
 def test_what_the_backend_finds_can_be_refined(X):
-    model = ALIAS(score="bic-ev", backend="sb3", n_steps=3, random_state=0).fit(X)
+    model = ALIAS(criterion="bic-ev", algorithm=sb3.PPO(n_steps=3), random_state=0).fit(X)
     assert model.search_.certified
     assert model.score_ == pytest.approx(Score(X, "linear", "bic-ev")(all_dags(4)).max(), abs=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore::vec2dag.DataWarning")
+def test_a_class_of_stable_baselines_is_an_algorithm(X, monkeypatch):
+    """It would be trained for 20,000 updates, so that here it is only looked at which class would be."""
+    seen = []
+
+    def briefly(self, score, **options):
+        seen.append(self.class_)
+        return sb3.PPO(n_steps=2).search(score, **options)
+
+    monkeypatch.setattr(sb3.OnPolicy, "search", briefly)
+    ALIAS(criterion="bic-ev", algorithm=A2C, random_state=0).fit(X)
+    assert seen == [A2C]
+    with pytest.raises(ValueError, match=r"algorithm=.*SAC.*on-policy"):
+        ALIAS(algorithm=SAC).fit(X)
+
+
 def test_configuration_of_the_paper():
     model = ALIAS.paper(random_state=3)
-    assert (model.algorithm, model.backend, model.n_steps, model.batch_size) == ("ppo", "sb3", 20_000, 64)
-    assert (model.learning_rate, model.entropy, model.bound, model.refine) == (0.0003, 0.0, 10.0, False)
-    assert (model.score, model.init, model.random_state) == ("bic-ev", "random", 3)
+    settings = model.algorithm
+    assert isinstance(settings, sb3.PPO)
+    assert (settings.n_steps, settings.batch_size, settings.learning_rate) == (20_000, 64, 0.0003)
+    assert (settings.entropy, settings.bound, model.refine) == (0.0, 10.0, False)
+    assert (model.criterion, model.init, model.random_state) == ("bic-ev", "random", 3)
+    assert ALIAS.paper(algorithm=sb3.A2C()).algorithm == sb3.A2C()
 
 
-def test_algorithms_that_a_backend_does_not_have_are_refused(X):
-    with pytest.raises(ValueError, match=r"algorithm='conditional'.*'auto', 'ppo', 'a2c'"):
-        ALIAS(backend="sb3", algorithm="conditional").fit(X)
-    with pytest.raises(ValueError, match=r"algorithm=.*PPO.*'conditional'"):
-        ALIAS(algorithm=PPO).fit(X)
+def test_without_refinement_the_estimate_is_the_mean_and_with_it_the_best(score):
+    rough, refined = (
+        discover(score, rng=np.random.default_rng(0), algorithm=sb3.PPO(n_steps=3), refine=refine)
+        for refine in (False, True)
+    )
+    assert np.array_equal(rough.A, rough.mode)
+    assert rough.score == rough.mode_score
+    best = float(score(all_dags(4)).max())
+    assert rough.score < best
+    assert refined.score == pytest.approx(best, abs=1e-12)
 
 
 @pytest.mark.parametrize("missing", ["torch", "stable_baselines3", "gymnasium"])

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
-from vec2dag.policy import Adam
 
-from vec2dag.moments import one_blas_thread
+from vec2dag._parallel import one_blas_thread
+from vec2dag.search.policy import Adam
 
 Array = NDArray[np.float64]
 # The temperature of the first epoch in the COSMO paper; that of the last is a setting.

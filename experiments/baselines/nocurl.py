@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize
 
 from vec2dag import is_dag
-from vec2dag.moments import one_blas_thread
+from vec2dag._parallel import one_blas_thread
 
 Array = NDArray[np.float64]
 

@@ -9,11 +9,11 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from vec2dag.policy import Adam
 
 from vec2dag import Score
-from vec2dag.moments import one_blas_thread
+from vec2dag._parallel import one_blas_thread
 from vec2dag.prune import prune_linear
+from vec2dag.search.policy import Adam
 
 Array = NDArray[np.float64]
 

@@ -10,10 +10,10 @@ from functools import cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from vec2dag.policy import Adam
 
 from vec2dag import vec_dim
-from vec2dag.moments import one_blas_thread
+from vec2dag._parallel import one_blas_thread
+from vec2dag.search.policy import Adam
 
 Array = NDArray[np.float64]
 # The twelve settings of the paper's table.

@@ -32,11 +32,11 @@ if TYPE_CHECKING:
         Orders,
         Refined,
         SearchResult,
-        discover,
         exact_search,
         insertion_search,
         policy_gradient,
     )
+    from .search.discover import discover
 
 __all__ = [
     "A2C",

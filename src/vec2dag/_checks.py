@@ -38,8 +38,10 @@ class DataWarning(UserWarning):
 
 def warn(sentence: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the line of whoever called the library, however deep inside of it this is."""
+    # Context managers and decorators of the library have frames of the standard library between its own.
+    inside = (__package__, "contextlib", "functools")
     frame, depth = sys._getframe(1), 2
-    while frame.f_globals.get("__name__", "").partition(".")[0] == __package__ and frame.f_back is not None:
+    while frame.f_globals.get("__name__", "").partition(".")[0] in inside and frame.f_back is not None:
         frame, depth = frame.f_back, depth + 1
     warnings.warn(sentence, category, stacklevel=depth)
 

@@ -128,14 +128,15 @@ def change(delta, total, d, criterion):
 
 
 @_kernel
-def combine_batch(residuals, edges, criterion, out):
-    """Scores ``out`` (B,) from mean squared residuals (B, d) and prices of all parents, in edges (B,)."""
+def combine_batch(residuals, parents, criterion, out):
+    """Scores ``out`` (B,) from mean squared residuals and numbers of parents, each (B, d)."""
     d = residuals.shape[1]
     for b in range(residuals.shape[0]):
-        total = 0.0
+        total, paid = 0.0, 0.0
         for i in range(d):
             total += link(residuals[b, i], criterion)
-        out[b] = fit(total, d, criterion) - criterion[1] * edges[b]
+            paid += criterion[3][parents[b, i]]
+        out[b] = fit(total, d, criterion) - criterion[1] * paid
 
 
 # --- residuals of linear regressions --------------------------------------------------------------------------------

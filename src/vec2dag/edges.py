@@ -38,7 +38,7 @@ class EdgeTable(dict[str, list[Any]]):
         )
         tested = {(v.source, v.target): v.value for v in verdicts if v.statistic == "p-value"}
         if tested:
-            table["p_value"] = [tested[i, j] for i, j in edges]
+            table["p_value"] = [tested.get((i, j)) for i, j in edges]
         return table
 
     @property
@@ -54,7 +54,7 @@ class EdgeTable(dict[str, list[Any]]):
                 "---" if row["direction"] == "free" else "-->",
                 row["target"],
                 f"{row['coefficient']:.4g}",
-                f"{row['p_value']:.2g}" if tested else "",
+                "" if row.get("p_value") is None else f"{row['p_value']:.2g}",
             )
             for row in self.rows
         ]

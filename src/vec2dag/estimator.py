@@ -33,7 +33,7 @@ from ._parallel import effective_jobs, one_blas_thread
 from .edges import EdgeTable, removed_edges
 from .files.atomic import PathLike, write_atomically
 from .files.graphs import to_networkx, write_graph
-from .graph import as_adjacency, cpdag, is_dag, skeleton, topological_order
+from .graph import as_adjacency, cpdag, skeleton, topological_order
 from .metrics import r2_scores, sortability
 from .moments import Moments
 from .progress import progress_bar
@@ -49,6 +49,7 @@ from .scores import (
     Score,
     SklearnRegression,
     as_score,
+    describe,
 )
 from .search import A2C, PPO, REINFORCE, Budget, Conditional, NodeCredit, Orders, SearchResult, discover
 
@@ -143,6 +144,7 @@ class ALIAS(BaseEstimator):
     standardize : bool, default False
         Divide the columns by their standard deviations first.
     knowledge : None
+        Background knowledge: still to come.
     time_budget : float, optional
         Seconds after which the best graph so far is taken.
     checkpoint : path, optional
@@ -301,7 +303,7 @@ class ALIAS(BaseEstimator):
         if self.standardize:
             moments = moments.standardised()
         linear = LinearOnTable(moments)
-        score = self._make_score(data, linear)
+        score = self._make_score(data, moments)
         pruner = self._pruner(score)
         if isinstance(data, Moments) and getattr(pruner, "needs_rows", False):
             raise ValueError(f"prune={self.prune!r} needs the rows of the table, X is Moments; prune=None needs none")
@@ -374,15 +376,14 @@ class ALIAS(BaseEstimator):
         self.notes_.append(sentence)
         warn(sentence, DataWarning)
 
-    def _make_score(self, data: NDArray[np.float64] | Moments, linear: LinearOnTable) -> GraphScore:
+    def _make_score(self, data: Any, moments: Moments) -> GraphScore:
         """What is maximised."""
         if not isinstance(self.criterion, str | Criterion):
-            return as_score(self.criterion, linear.d)
-        if isinstance(self.regression, str) and self.regression == "linear":
-            # The statistics of the table are known already.
-            return Score(None, linear, self.criterion, n_jobs=self.n_jobs)
-        table = data if isinstance(data, Moments) else self._prepared(data)
-        return Score(table, self.regression, self.criterion, n_jobs=self.n_jobs, names=self._names)
+            return as_score(self.criterion, len(moments.names))
+        regression = describe(self.regression)
+        rows = getattr(regression, "needs_rows", True) and not isinstance(data, Moments)
+        table = self._prepared(data) if rows else moments
+        return Score(table, regression, self.criterion, n_jobs=self.n_jobs, names=self._names)
 
     def _prepared(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """A copy of the table as regressions get it: centred, and standardised if asked."""
@@ -393,13 +394,13 @@ class ALIAS(BaseEstimator):
 
     def _pruner(self, score: GraphScore) -> Any:
         """What ``prune`` stands for: settings, a callable, or None."""
-        if isinstance(self.prune, str) and self.prune != "auto":
-            return choose("prune", self.prune, {"auto": pruning.CAM, **pruning.PRUNERS})()
+        if isinstance(self.prune, type):
+            raise ValueError(f"prune={self.prune!r} is a class: settings are made by calling it")
         if self.prune is None or hasattr(self.prune, "explain") or callable(self.prune):
-            if isinstance(self.prune, type):
-                raise ValueError(f"prune={self.prune!r} is a class: settings are made by calling it")
             return self.prune
-        if self.prune != "auto":
+        if isinstance(self.prune, str) and self.prune in pruning.PRUNERS:
+            return pruning.PRUNERS[self.prune]()
+        if not isinstance(self.prune, str) or self.prune != "auto":
             raise ValueError(
                 f"prune={self.prune!r}: allowed are 'auto', {', '.join(map(repr, pruning.PRUNERS))}, None, settings "
                 "such as prune.CAM(alpha=0.01), and callables (X, A) -> A"
@@ -432,19 +433,20 @@ class ALIAS(BaseEstimator):
         """The graph after pruning, and the verdicts on its edges."""
         if pruner is None:
             return A.copy(), []
+        verdicts: list[pruning.Verdict] = []
         if hasattr(pruner, "explain"):
             verdicts = pruner.explain(data if pruner.needs_rows else linear, A, n_jobs=self.n_jobs)
-            return pruning.kept(A, verdicts), verdicts
-        pruned = as_adjacency(pruner(data, A.copy()), "the result of prune")
+            pruned = pruning.kept(A, verdicts)
+        else:
+            pruned = as_adjacency(pruner(data, A.copy()), "the result of prune")
         if pruned.shape != A.shape:
             raise ValueError(f"prune must return a graph of shape {A.shape}, got {pruned.shape}")
         if (pruned > A).any():
             i, j = np.argwhere(pruned > A)[0]
             raise ValueError(f"prune may only remove edges; it has added {self._names[i]!r} -> {self._names[j]!r}")
-        return pruned, []
+        return pruned, verdicts
 
     def _describe(self, found: SearchResult, A: NDArray[np.uint8], linear: LinearOnTable, score: GraphScore) -> None:
-        assert is_dag(A)
         self.adjacency_raw_, self.adjacency_matrix_ = found.A, A
         self.score_ = found.score
         self.search_ = found
@@ -535,7 +537,11 @@ class ALIAS(BaseEstimator):
         return {
             "rows": self.n_samples_,
             "columns": self.n_features_in_,
-            "parameters": {k: v for k, v in self.get_params(deep=False).items() if k != "verbose"},
+            "parameters": {
+                name: getattr(value, "__qualname__", value)
+                for name, value in self.get_params(deep=False).items()
+                if name != "verbose"
+            },
             "seed": self.random_state,
             "score": self.score_,
             "edges": int(self.adjacency_matrix_.sum()),

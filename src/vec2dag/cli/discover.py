@@ -3,6 +3,7 @@
 import argparse
 import sys
 import warnings
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -95,26 +96,14 @@ def run(arguments: argparse.Namespace) -> int:
     """Read, fit, write, print."""
     from ..files.atomic import check_writable
 
+    parameters = _parameters(arguments)
     check_writable(arguments.output)
     X, names, notes = _load(arguments)
 
     from ..estimator import ALIAS
     from ..progress import announce_compilation
 
-    model = ALIAS(
-        criterion=arguments.criterion,
-        regression=_regression(arguments),
-        algorithm=_algorithm(arguments),
-        prune=_pruning(arguments),
-        init=arguments.init,
-        refine=not arguments.no_refine,
-        standardize=arguments.standardize,
-        time_budget=arguments.time_budget,
-        checkpoint=arguments.checkpoint,
-        n_jobs=arguments.jobs,
-        random_state=arguments.seed,
-        verbose=int(sys.stderr.isatty() and not arguments.quiet),
-    )
+    model = ALIAS(**parameters, verbose=int(sys.stderr.isatty() and not arguments.quiet))
     with warnings.catch_warnings(record=True) as caught, announce_compilation(say):
         warnings.simplefilter("always")
         model.fit(X, names=names)
@@ -127,13 +116,48 @@ def run(arguments: argparse.Namespace) -> int:
     return INTERRUPTED if model.search_.stopped == "interrupted" else DONE
 
 
-def _settings(option: str, name: str, known: Any, given: dict[str, Any]) -> Any:
+def _parameters(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Of the estimator; the library knows the names, and which settings each has."""
+    from ..prune import PRUNERS
+    from ..scores import CRITERIA, REGRESSIONS
+    from ..search import ALGORITHMS, STARTS
+
+    gp = {"--gp-alpha": arguments.gp_alpha, "--gp-median-scale": arguments.gp_median_scale or None}
+    algorithm = {
+        "--n-steps": arguments.n_steps,
+        "--batch-size": arguments.batch_size,
+        "--learning-rate": arguments.learning_rate,
+    }
+    pruning = {"--prune-threshold": arguments.prune_threshold, "--prune-alpha": arguments.prune_alpha}
+    prune = _settings("prune", arguments.prune, PRUNERS, pruning, also=("auto", "none"))
+    return {
+        "criterion": _settings("criterion", arguments.criterion, CRITERIA),
+        "regression": _settings("regression", arguments.regression, REGRESSIONS, gp),
+        "algorithm": _settings("algorithm", arguments.algorithm, ALGORITHMS, algorithm, also=("auto",)),
+        "prune": None if arguments.prune == "none" else prune,
+        "init": _settings("init", arguments.init, {}, also=STARTS),
+        "refine": not arguments.no_refine,
+        "standardize": arguments.standardize,
+        "time_budget": arguments.time_budget,
+        "checkpoint": arguments.checkpoint,
+        "n_jobs": arguments.jobs,
+        "random_state": arguments.seed,
+    }
+
+
+def _settings(
+    option: str, name: str, known: Mapping[str, Any], given: Mapping[str, Any] | None = None, also: Sequence[str] = ()
+) -> Any:
     """A name, or the settings that it stands for with those that were given; an option without effect is refused.
 
-    ``given`` are values by option, None where an option was not used; ``known`` are the kinds of settings by name.
+    ``known`` are the kinds of settings by name, ``also`` names without settings, and ``given`` values by option, None
+    where an option was not used.
     """
-    used = {text: value for text, value in given.items() if value is not None}
-    settings = known[name]() if name in known else None
+    from .._checks import choose
+
+    choose(f"--{option}", name, dict.fromkeys((*also, *known)))
+    used = {text: value for text, value in (given or {}).items() if value is not None}
+    settings = known[name]() if used and name in known else None
     for text, value in used.items():
         parameter = text.removeprefix(f"--{option}-").removeprefix("--gp-").removeprefix("--").replace("-", "_")
         if settings is None or not hasattr(settings, parameter):
@@ -141,32 +165,6 @@ def _settings(option: str, name: str, known: Any, given: dict[str, Any]) -> Any:
             raise ValueError(f"{text} is a setting of --{option} {homes}; with --{option} {name} it has no effect")
         settings.set_params(**{parameter: value})
     return settings if used else name
-
-
-def _regression(arguments: argparse.Namespace) -> Any:
-    from ..scores import GaussianProcess
-
-    given = {"--gp-alpha": arguments.gp_alpha, "--gp-median-scale": arguments.gp_median_scale or None}
-    return _settings("regression", arguments.regression, {"gp": GaussianProcess}, given)
-
-
-def _algorithm(arguments: argparse.Namespace) -> Any:
-    from ..search import ALGORITHMS
-
-    given = {
-        "--n-steps": arguments.n_steps,
-        "--batch-size": arguments.batch_size,
-        "--learning-rate": arguments.learning_rate,
-    }
-    return _settings("algorithm", arguments.algorithm, ALGORITHMS, given)
-
-
-def _pruning(arguments: argparse.Namespace) -> Any:
-    from ..prune import PRUNERS
-
-    given = {"--prune-threshold": arguments.prune_threshold, "--prune-alpha": arguments.prune_alpha}
-    found = _settings("prune", arguments.prune, PRUNERS, given)
-    return None if isinstance(found, str) and found == "none" else found
 
 
 def _load(arguments: argparse.Namespace) -> tuple[Any, tuple[str, ...], list[str]]:

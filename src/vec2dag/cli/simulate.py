@@ -21,7 +21,7 @@ SIMULATE_EXAMPLES = """\
 examples:
   vec2dag simulate --list
   vec2dag simulate dense-er8 -o er8 --seed 1
-  vec2dag discover er8/data.csv -o er8/found --score bic-ev
+  vec2dag discover er8/data.csv -o er8/found --criterion bic-ev
   vec2dag evaluate er8/truth/graph.json er8/found/graph.json
 """
 

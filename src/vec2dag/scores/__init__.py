@@ -6,7 +6,7 @@ from .linear import Linear, LinearOnTable
 from .local import LocalCache, LocalScores, OutOfTime
 from .regression import Regression
 from .regressors import SklearnRegression
-from .score import REGRESSIONS, FunctionScore, GraphScore, Score, as_score, needs_local
+from .score import REGRESSIONS, FunctionScore, GraphScore, Score, as_score, describe, needs_local
 
 __all__ = [
     "BIC",
@@ -26,5 +26,6 @@ __all__ = [
     "Score",
     "SklearnRegression",
     "as_score",
+    "describe",
     "needs_local",
 ]

@@ -54,7 +54,10 @@ class Criterion(Settings):
 
     @property
     def score_equivalent(self) -> bool:
-        """Whether linear regressions give the members of a Markov equivalence class the same score."""
+        """Whether linear regressions give the members of a Markov equivalence class the same score.
+
+        They do for every table of prices: members have the same numbers of parents, though not at the same nodes.
+        """
         return self.kind == _kernels.BIC_NV and self.offset == 0
 
     def edge_price(self, n: int, d: int) -> float:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,6 +32,8 @@ class Linear(Settings):
         Regress as the released implementation of the paper does: without intercept on uncentred data, but on
         the mean where there are no parents.
     """
+
+    needs_rows: ClassVar[bool] = False
 
     reference: bool = False
 

@@ -37,6 +37,9 @@ class Regression:
     score_equivalent = False
     statistics: Any = None
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.n} rows, {self.d} columns)"
+
     def residual(self, node: int, parents: Sequence[int]) -> float:
         """Mean squared residual of ``node`` after regression on ``parents``."""
         raise NotImplementedError
@@ -68,6 +71,7 @@ class _Foreign(Regression):
         self.cheap = bool(getattr(wrapped, "cheap", False))
         self.linear = bool(getattr(wrapped, "linear", False))
         self.score_equivalent = bool(getattr(wrapped, "score_equivalent", False))
+        self.statistics = getattr(wrapped, "statistics", None)
 
     def residual(self, node: int, parents: Sequence[int]) -> float:
         return float(self.wrapped.residual(node, parents))

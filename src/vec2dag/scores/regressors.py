@@ -30,6 +30,8 @@ def spread(n: int, most: int) -> NDArray[np.int64]:
 class RowRegression:
     """A description of a regression without data: ``residual`` of a column given others, and ``bind`` to a table."""
 
+    needs_rows = True
+
     def residual(self, Z: NDArray[np.float64], y: NDArray[np.float64]) -> float:
         """Mean squared residual of ``y`` (n,) given parents ``Z`` (n, k), of which there may be none."""
         raise NotImplementedError
@@ -55,6 +57,9 @@ class OnRows(Regression):
     def __init__(self, method: RowRegression, X: NDArray[np.float64], names: tuple[str, ...]) -> None:
         self.method, self.X, self.names = method, X, names
         self.n, self.d = X.shape
+
+    def __repr__(self) -> str:
+        return f"{self.method!r} on {self.n} rows, {self.d} columns"
 
     def residual(self, node: int, parents: Sequence[int]) -> float:
         """Mean squared residual of ``node`` after regression on ``parents``."""

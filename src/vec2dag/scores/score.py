@@ -21,7 +21,7 @@ from .local import LocalCache, LocalScores
 from .regression import Regression, as_regression
 from .regressors import SklearnRegression
 
-__all__ = ["REGRESSIONS", "FunctionScore", "GraphScore", "Score", "as_score", "bind", "needs_local"]
+__all__ = ["REGRESSIONS", "FunctionScore", "GraphScore", "Score", "as_score", "bind", "describe", "needs_local"]
 
 REGRESSIONS: dict[str, Callable[[], Any]] = {"linear": Linear, "gp": GaussianProcess}
 
@@ -151,16 +151,18 @@ class Score(GraphScore):
 
     def combine(self, residuals: NDArray[np.float64], parents: ArrayLike) -> NDArray[np.float64]:
         """The score (...) for mean squared residuals and numbers of parents, both (..., d)."""
-        lead = residuals.shape[:-1]
-        out = np.empty(int(np.prod(lead, dtype=np.int64)))
-        edges = self.prices[np.broadcast_to(np.asarray(parents, dtype=np.int64), residuals.shape)].sum(axis=-1)
-        _kernels.combine_batch(residuals.reshape(-1, self.d), edges.reshape(-1), self.compiled, out)
-        return out.reshape(lead)
+        counts = np.asarray(parents, dtype=np.int64).reshape(-1, self.d)
+        out = np.empty(len(counts))
+        _kernels.combine_batch(residuals.reshape(-1, self.d), counts, self.compiled, out)
+        return out.reshape(residuals.shape[:-1])
 
     def __call__(self, A: ArrayLike) -> NDArray[np.float64]:
         """Score of every graph ``A`` (..., d, d), divided by ``n d``; shape (...), higher is better."""
         adjacency = self._checked(A)
         return self.combine(self._residuals(adjacency), adjacency.sum(axis=-2, dtype=np.int64))[()]
+
+    def __repr__(self) -> str:
+        return f"Score({self.regression!r}, {self.criterion!r})"
 
     def _checked(self, A: ArrayLike) -> NDArray[np.uint8]:
         adjacency = as_adjacency(A)
@@ -211,22 +213,26 @@ def needs_local(score: GraphScore, what: str) -> Score:
     return score
 
 
-def bind(X: ArrayLike | Moments | None, regression: Any, names: Sequence[str] | None = None) -> Regression:
-    """The regression that a name, a description or a regressor stands for, joined with the data."""
+def describe(regression: Any) -> Any:
+    """The regression that a name or a regressor stands for: what has ``bind``, or an object that holds data."""
     if isinstance(regression, str):
-        regression = choose("regression", regression, REGRESSIONS)()
-    elif isinstance(regression, type) or not any(hasattr(regression, name) for name in ("predict", "bind", "residual")):
+        return choose("regression", regression, REGRESSIONS)()
+    if isinstance(regression, type) or not any(hasattr(regression, name) for name in ("predict", "bind", "residual")):
         raise ValueError(
             f"regression={regression!r}: allowed are {', '.join(map(repr, REGRESSIONS))}, Linear(...), "
             "GaussianProcess(...), SklearnRegression(...), objects with fit and predict, and objects that hold data "
             "and have residual"
         )
-    elif hasattr(regression, "predict"):
-        regression = SklearnRegression(regression)
-    elif not hasattr(regression, "bind"):
+    return SklearnRegression(regression) if hasattr(regression, "predict") else regression
+
+
+def bind(X: ArrayLike | Moments | None, regression: Any, names: Sequence[str] | None = None) -> Regression:
+    """The regression joined with the data."""
+    described = describe(regression)
+    if not hasattr(described, "bind"):
         if X is not None:
             raise ValueError("a regression object holds its own data: pass X=None")
-        return as_regression(regression)
+        return as_regression(described)
     if X is None:
         raise ValueError(f"X is needed: regression={regression!r} holds no data")
-    return as_regression(regression.bind(X, names))
+    return as_regression(described.bind(X, names))

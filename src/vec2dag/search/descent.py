@@ -171,10 +171,12 @@ class LocalDescent:
         costs = self._costs([(node, start) for (node, _), start in climbs.items()])
         at = {key: _Choice(start, cost) for (key, start), cost in zip(climbs.items(), costs, strict=True)}
         while at:
-            if self.budget.over:
-                return [at.get((node, allowed)) or self.selected[node, allowed] for node, allowed, _ in wanted]
             options = [(key, at[key].parents ^ {j}) for key in at for j in sorted(key[1])]
-            costs = self._costs([(node, parents) for (node, _), parents in options])
+            try:
+                costs = self._costs([(node, parents) for (node, _), parents in options])
+            except OutOfTime:
+                # What has been climbed so far is a selection too.
+                return [at.get((node, allowed)) or self.selected[node, allowed] for node, allowed, _ in wanted]
             best: dict[tuple[int, frozenset[int]], _Choice] = dict(at)
             for (key, parents), cost in zip(options, costs, strict=True):
                 if cost < best[key].cost:

@@ -7,13 +7,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._checks import choose
 from ..graph import topological_order
 from ..scores import GraphScore, Score, as_score, needs_local
 from .budget import Budget, Callback
 from .certify import certify
 from .descent import MANY, Candidate, descend_all, descent_of, resolution
-from .engines import GRADIENTS, PPO, Conditional
+from .engines import GRADIENTS, PPO, Conditional, as_algorithm
 from .exact import exact_search
 from .gradient import SearchResult
 from .orders import Orders
@@ -103,18 +102,11 @@ def discover(
 
 def _algorithm(algorithm: Any, score: GraphScore, refine: bool) -> Algorithm:
     """The algorithm that a name stands for."""
-    if not isinstance(algorithm, str):
-        if not hasattr(algorithm, "search") or isinstance(algorithm, type):
-            raise ValueError(
-                f"algorithm={algorithm!r}: allowed are {', '.join(map(repr, ('auto', *ALGORITHMS)))}, and settings "
-                "such as PPO(n_steps=1000)"
-            )
-        return algorithm
-    if algorithm != "auto":
-        return choose("algorithm", algorithm, {"auto": PPO, **ALGORITHMS})()
     if score.local is None:
-        return PPO()
-    return Conditional() if score.has_greedy_order or not refine else Orders()
+        best: Algorithm = PPO()
+    else:
+        best = Conditional() if score.has_greedy_order or not refine else Orders()
+    return as_algorithm(algorithm, {"auto": lambda: best, **ALGORITHMS})
 
 
 def _refine(

@@ -5,7 +5,7 @@ conditional expectation of every coordinate; ``NodeCredit`` stands between them.
 defaults; the state of a search is in its engine.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -532,12 +532,24 @@ GRADIENTS: dict[str, Callable[[], PolicyGradient]] = {
 }
 
 
+def as_algorithm(algorithm: Any, known: Mapping[str, Callable[[], Any]]) -> Any:
+    """The settings that a name stands for, or the object itself if it can search."""
+    if isinstance(algorithm, str):
+        return choose("algorithm", algorithm, known)()
+    if not hasattr(algorithm, "search") or isinstance(algorithm, type):
+        raise ValueError(
+            f"algorithm={algorithm!r}: allowed are {', '.join(map(repr, known))}, and settings such as "
+            "PPO(n_steps=1000)"
+        )
+    return algorithm
+
+
 def policy_gradient(
     score: Any,
     *,
     rng: np.random.Generator,
     d: int | None = None,
-    algorithm: str | PolicyGradient = "ppo",
+    algorithm: Any = "ppo",
     init: GaussianPolicy | None = None,
     time_budget: float | None = None,
     callback: Callback | None = None,
@@ -551,8 +563,9 @@ def policy_gradient(
     rng : numpy Generator
     d : int, optional
         Number of nodes; needed unless ``score`` has an attribute ``d``.
-    algorithm : {"ppo", "a2c", "reinforce", "conditional", "credit"} or PPO(...) and so on
-        ``"conditional"`` and ``"credit"`` need a :class:`Score`; the others take any callable.
+    algorithm : {"ppo", "a2c", "reinforce", "conditional", "credit"} or settings, default "ppo"
+        ``PPO(...)`` and so on, or those of :mod:`vec2dag.sb3`. ``"conditional"`` and ``"credit"`` need a
+        :class:`Score`; the others take any callable.
     init : GaussianPolicy, optional
         Where to start; the default is the paper's cold start. It is not modified.
     time_budget : float, optional
@@ -565,6 +578,6 @@ def policy_gradient(
     SearchResult
         Also after ``KeyboardInterrupt``, with a warning.
     """
-    chosen = choose("algorithm", algorithm, GRADIENTS)() if isinstance(algorithm, str) else algorithm
+    chosen = as_algorithm(algorithm, GRADIENTS)
     start = Start() if init is None else Start("given", policy=init)
     return chosen.search(as_score(score, d), rng=rng, start=start, budget=Budget(time_budget, callback))

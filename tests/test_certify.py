@@ -5,12 +5,10 @@ from itertools import permutations
 import numpy as np
 import pytest
 from oracles import OnStatistics, acyclic, all_dags, markov_equivalent
-from vec2dag.discover import discover
-from vec2dag.orders import LinearOrders
-from vec2dag.refine import equal_variance_order, order_search
 
-from vec2dag import Score, exact_search, insertion_search, is_dag, metrics, refine, simulate, vec2dag
-from vec2dag.scores import Linear
+from vec2dag import Orders, Score, discover, exact_search, insertion_search, is_dag, metrics, simulate, vec2dag
+from vec2dag.search import certify, equal_variance_order
+from vec2dag.search.descent import CompiledDescent, resolution
 
 CRITERIA = ["bic-ev", "bic-nv", "ls"]
 
@@ -19,6 +17,13 @@ def problem(d, k, n, seed, criterion):
     data = simulate.linear_gaussian(d=d, k=k, n=n, rng=np.random.default_rng(seed))
     scales = np.random.default_rng(seed + 1).uniform(0.5, 2.0, d) if criterion == "bic-nv" else 1.0
     return Score(data.X * scales, "linear", criterion), data.A
+
+
+def over_orders(score, *, rng, time_budget=None, callback=None, **settings):
+    """The policy over orders alone."""
+    return discover(
+        score, rng=rng, algorithm=Orders(**settings), refine=False, time_budget=time_budget, callback=callback
+    )
 
 
 def select_slowly(score, node, allowed, price):
@@ -84,7 +89,7 @@ def test_certificate_is_true(criterion, seed):
 def test_selection_equals_the_definition(criterion):
     score, _ = problem(8, 3, 300, 1, criterion)
     order = np.random.default_rng(0).permutation(8)
-    A = LinearOrders(score).select(order)
+    A = CompiledDescent(score).select(order)
     price = score.penalty * 8
     if criterion == "bic-ev":
         price = float(score.residuals(A).sum()) * (1 - np.exp(-score.penalty))
@@ -111,9 +116,9 @@ def test_general_search_is_certified_too(criterion, seed):
 def test_giving_up_early_misses_nothing(criterion, seed):
     """Where a descent that gives up hopeless directions ends, one that tries every place finds no move."""
     score, _ = problem(15, 2, 300, seed, criterion)
-    orders = LinearOrders(score)
-    early, _ = orders.descend(np.random.default_rng(seed).permutation(15))
-    _, moves = orders.descend(early.order, floor=early.score, full=True)
+    descent = CompiledDescent(score)
+    early, _ = descent.descend(np.random.default_rng(seed).permutation(15))
+    _, moves = descent.descend(early.order, floor=early.score, full=True)
     assert moves == 0
 
 
@@ -161,7 +166,7 @@ def test_order_search_reaches_the_exact_optimum(criterion):
     reached = []
     for seed in range(10):
         score, _ = problem(8, 1 + seed % 3, 200, seed, criterion)
-        found = order_search(score, rng=np.random.default_rng(0))
+        found = over_orders(score, rng=np.random.default_rng(0))
         refined = insertion_search(score, found.A)
         reached.append(refined.score >= exact_search(score).score - 1e-9)
     assert sum(reached) >= 9
@@ -169,7 +174,7 @@ def test_order_search_reaches_the_exact_optimum(criterion):
 
 def test_order_search_does_not_depend_on_threads():
     X = simulate.linear_gaussian(d=12, k=3, n=200, rng=np.random.default_rng(0)).X
-    runs = [order_search(Score(X, n_jobs=jobs), rng=np.random.default_rng(5), n_steps=4) for jobs in (1, 2, 3)]
+    runs = [over_orders(Score(X, n_jobs=jobs), rng=np.random.default_rng(5), n_steps=4) for jobs in (1, 2, 3)]
     assert all(np.array_equal(run.A, runs[0].A) for run in runs)
     assert all(np.array_equal(run.history["mean_reward"], runs[0].history["mean_reward"]) for run in runs)
 
@@ -177,14 +182,14 @@ def test_order_search_does_not_depend_on_threads():
 def test_order_search_can_be_stopped():
     score, _ = problem(8, 2, 200, 0, "bic-nv")
     rng = np.random.default_rng(0)
-    assert order_search(score, rng=rng, time_budget=1e-9).stopped == "time"
-    assert order_search(score, rng=rng, callback=lambda progress: progress.step == 2).n_iter == 2
+    assert over_orders(score, rng=rng, time_budget=1e-9).stopped == "time"
+    assert over_orders(score, rng=rng, callback=lambda progress: progress.step == 2).n_iter == 2
 
     def interrupt(progress):
         raise KeyboardInterrupt
 
-    with pytest.warns(UserWarning, match="interrupted after 1 batches"):
-        found = order_search(score, rng=rng, callback=interrupt)
+    with pytest.warns(UserWarning, match="interrupted: the best DAG so far"):
+        found = over_orders(score, rng=rng, callback=interrupt)
     assert found.score == pytest.approx(float(score(found.A)))
 
 
@@ -263,10 +268,9 @@ def test_members_of_a_class_score_alike_after_refining():
 
 def test_linear_statistics_are_not_modified():
     score, _ = problem(6, 2, 100, 0, "bic-nv")
-    assert isinstance(score.regression, Linear)
-    before = [part.copy() for part in score.regression.stats]
+    before = [part.copy() for part in score.statistics]
     insertion_search(score, np.arange(6))
-    assert all(np.array_equal(a, b) for a, b in zip(before, score.regression.stats, strict=True))
+    assert all(np.array_equal(a, b) for a, b in zip(before, score.statistics, strict=True))
 
 
 @pytest.mark.parametrize("seed", range(40, 60))
@@ -274,7 +278,7 @@ def test_a_better_selection_for_the_same_order_is_taken(seed):
     rng = np.random.default_rng(seed)
     score = Score(rng.standard_normal((60, 6)) @ (np.eye(6) + np.triu(rng.normal(size=(6, 6)), 1)))
     found = insertion_search(score, vec2dag(rng.standard_normal(21)))
-    again, _ = LinearOrders(score).descend(found.order)
+    again, _ = CompiledDescent(score).descend(found.order)
     assert again.score <= found.score + 1e-9
 
 
@@ -292,7 +296,7 @@ def remove_slowly(score, order):
                 B = A.copy()
                 B[parent, child] = 0
                 trials.append((float(score(B)), int(parent)))
-            if trials and max(trials)[0] > float(score(A)) + score.resolution:
+            if trials and max(trials)[0] > float(score(A)) + resolution(score):
                 lower[max(trials)[1], child] = 0
         if np.array_equal(lower, A):
             return A
@@ -305,9 +309,9 @@ def test_elimination_equals_the_definition_and_its_graphs_are_considered(criteri
     score, _ = problem(8, 3, 60, seed, criterion)
     order = np.random.default_rng(seed).permutation(8)
     A = remove_slowly(score, order)
-    assert np.array_equal(refine._eliminate(score, order).A, A)
+    assert np.array_equal(certify._eliminate(score, order).A, A)
     found = insertion_search(score, order)
-    assert refine._eliminate(score, found.order).score <= found.score + score.resolution
+    assert certify._eliminate(score, found.order).score <= found.score + resolution(score)
 
 
 def test_elimination_finds_what_growing_misses(monkeypatch):
@@ -316,12 +320,12 @@ def test_elimination_finds_what_growing_misses(monkeypatch):
     score = Score(data.X, "linear", "bic-ev")
     truth = float(score(data.A))
     assert discover(score, rng=np.random.default_rng(0)).score > truth
-    monkeypatch.setattr(refine, "ELIMINATION", 0)
+    monkeypatch.setattr(certify, "ELIMINATION", 0)
     assert discover(score, rng=np.random.default_rng(0)).score < truth
 
 
 def test_elimination_is_left_out_where_all_predecessors_are_too_many(rng):
-    assert refine._affords_elimination(Score(rng.standard_normal((20, 10))))
-    assert not refine._affords_elimination(Score(rng.standard_normal((19, 10))))
-    assert not refine._affords_elimination(Score(rng.standard_normal((300, refine.ELIMINATION + 1))))
-    assert not refine._affords_elimination(Score(rng.standard_normal((20, 3)), "gp"))
+    assert certify._affords_elimination(Score(rng.standard_normal((20, 10))))
+    assert not certify._affords_elimination(Score(rng.standard_normal((19, 10))))
+    assert not certify._affords_elimination(Score(rng.standard_normal((300, certify.ELIMINATION + 1))))
+    assert not certify._affords_elimination(Score(rng.standard_normal((20, 3)), "gp"))

@@ -12,8 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from vec2dag.io import InputError, check_writable, read_table, write_table
-from vec2dag.table import check_values
+
+from vec2dag._checks import check_values
+from vec2dag.files.atomic import InputError, check_writable
+from vec2dag.files.tables import read_table, write_table
 
 
 @pytest.fixture

@@ -1,15 +1,13 @@
 """The search: unbiased gradients, known optima, reasons to stop, determinism."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from oracles import all_dags, expected_reward
-from vec2dag.engines import ALGORITHMS, Settings, WholeGraph
-from vec2dag.policy import Adam, GaussianPolicy
 
-from vec2dag import Score, is_dag, metrics, policy_gradient, vec2dag, vec_dim
+from vec2dag import PPO, GaussianPolicy, Score, is_dag, metrics, policy_gradient, simulate, vec2dag, vec_dim
 from vec2dag.prune import prune_linear
+from vec2dag.search.discover import ALGORITHMS
+from vec2dag.search.engines import Update, WholeGraph
 
 WHOLE_GRAPH = ["a2c", "ppo", "reinforce"]
 LOCAL = ["conditional", "credit"]
@@ -23,10 +21,14 @@ class Plain:
         return np.zeros_like(gradient)
 
 
-def ascend(policy, optimiser, settings, z, rewards, entropy, rng):
-    engine = WholeGraph(None, policy, settings, 1.0, len(z), 10.0, entropy)
-    engine.optimiser = optimiser
-    engine.ascend(z, rewards, rng)
+def ascend(policy, optimiser, update, z, rewards, entropy, rng):
+    WholeGraph(None, policy, PPO(batch_size=len(z), entropy=entropy), update, optimiser).ascend(z, rewards, rng)
+
+
+def run(score, algorithm, *, rng, d=None, init=None, time_budget=None, callback=None, **settings):
+    """Policy gradient with settings of an algorithm."""
+    chosen = ALGORITHMS[algorithm](**settings)
+    return policy_gradient(score, rng=rng, d=d, algorithm=chosen, init=init, time_budget=time_budget, callback=callback)
 
 
 @pytest.fixture
@@ -55,7 +57,7 @@ def test_gradient_is_unbiased(rng):
             exact[row, k] = (j[0] - j[1]) / 2e-3
 
     policy, plain = GaussianPolicy(mu.copy(), np.log(sigma)), Plain()
-    settings = Settings(Adam, 1.0, 1, normalise=False, max_grad_norm=None)
+    settings = Update()
     estimates = []
     for _ in range(4000):
         z = policy.sample(16, rng)
@@ -71,7 +73,7 @@ def test_first_ppo_epoch_is_a2c_without_clipping(rng):
     seen = []
     for clip in (None, 0.2):
         policy, plain = GaussianPolicy(np.zeros(6), np.zeros(6)), Plain()
-        ascend(policy, plain, Settings(Adam, 1.0, 1, clip=clip), z, rewards, 0.0, rng)
+        ascend(policy, plain, Update(clip=clip, normalise=True, max_grad_norm=0.5), z, rewards, 0.0, rng)
         seen.append(plain.gradient)
     assert seen[0] == pytest.approx(seen[1])
 
@@ -91,7 +93,7 @@ def test_clipped_gradient_by_hand(rng):
 
     z, rewards = rng.normal(size=(64, 3)), rng.normal(size=64)
     policy, jump = GaussianPolicy(np.zeros(3), np.zeros(3)), Jump()
-    settings = Settings(Adam, 1.0, 1, n_epochs=2, clip=0.2, max_grad_norm=None)
+    settings = Update(n_epochs=2, clip=0.2, normalise=True)
     ascend(policy, jump, settings, z, rewards, 0.0, rng)
     advantage = (rewards - rewards.mean()) / rewards.std(ddof=1)
     ratio = np.exp(0.5 * z[:, 0] ** 2 - 0.5 * (z[:, 0] - 0.6) ** 2)
@@ -105,7 +107,7 @@ def test_clipped_gradient_by_hand(rng):
 
 def test_entropy_pushes_sigma_up_and_the_norm_is_clipped(rng):
     policy, plain = GaussianPolicy(np.zeros(6), np.zeros(6)), Plain()
-    settings = Settings(Adam, 1.0, 1, max_grad_norm=0.5)
+    settings = Update(normalise=True, max_grad_norm=0.5)
     ascend(policy, plain, settings, rng.normal(size=(8, 6)), np.zeros(8), 10.0, rng)
     assert np.linalg.norm(plain.gradient) == pytest.approx(0.5, rel=1e-4)
     assert plain.gradient[1] == pytest.approx(np.full(6, 0.5 / np.sqrt(6)), rel=1e-4)
@@ -121,7 +123,7 @@ def test_minibatches_cover_the_batch(rng):
 
     count = Count()
     policy = GaussianPolicy(np.zeros(6), np.zeros(6))
-    settings = Settings(Adam, 1.0, 1, n_epochs=3, minibatches=4, clip=0.2)
+    settings = Update(n_epochs=3, minibatches=4, clip=0.2, normalise=True)
     ascend(policy, count, settings, rng.normal(size=(16, 6)), rng.normal(size=16), 0.0, rng)
     assert count.calls == 12
 
@@ -131,7 +133,7 @@ def test_finds_the_exhaustive_optimum(small_score, algorithm, rng):
     if algorithm == "credit":
         small_score = Score(None, small_score.regression, "ls")
     best = small_score(all_dags(4)).max()
-    found = policy_gradient(small_score, algorithm=algorithm, rng=rng, n_steps=1500)
+    found = run(small_score, algorithm, rng=rng, n_steps=1500)
     assert found.score == pytest.approx(best, abs=1e-12)
     assert small_score(found.A) == pytest.approx(found.score, abs=1e-12)
     assert is_dag(found.A)
@@ -140,55 +142,77 @@ def test_finds_the_exhaustive_optimum(small_score, algorithm, rng):
 @pytest.mark.parametrize("algorithm", WHOLE_GRAPH)
 def test_any_callable_can_be_searched(algorithm, rng):
     target = vec2dag(rng.standard_normal(vec_dim(4)))
-    found = policy_gradient(lambda A: -metrics.shd(target, A), d=4, algorithm=algorithm, rng=rng, n_steps=1500)
+    found = run(lambda A: -metrics.shd(target, A), algorithm, d=4, rng=rng, n_steps=1500)
     assert np.array_equal(found.A, target)
     assert found.score == 0
 
 
 @pytest.mark.parametrize("algorithm", [*WHOLE_GRAPH, "conditional"])
 @pytest.mark.parametrize("seed", range(5))
-def test_cold_start_recovers_ten_nodes(shared_linear, algorithm, seed):
-    X, truth = shared_linear("er2_d10", seed)
-    found = policy_gradient(Score(X, "linear", "bic-ev"), algorithm=algorithm, rng=np.random.default_rng(0))
-    assert metrics.shd(truth, prune_linear(X, found.A)) == 0
+def test_cold_start_recovers_ten_nodes(algorithm, seed):
+    data = simulate.preset("regular-er2-d10", seed)
+    found = policy_gradient(Score(data.X, "linear", "bic-ev"), algorithm=algorithm, rng=np.random.default_rng(0))
+    assert metrics.shd(data.A, prune_linear(data.X, found.A)) == 0
 
 
 @pytest.mark.parametrize("algorithm", [*WHOLE_GRAPH, *LOCAL])
 def test_same_seed_same_answer_for_any_number_of_threads(algorithm, rng):
     X = rng.standard_normal((100, 25)) @ np.triu(rng.normal(size=(25, 25)))
     runs = [
-        policy_gradient(
-            Score(X, n_jobs=jobs), algorithm=algorithm, rng=np.random.default_rng(3), n_steps=20, batch_size=64
-        )
+        run(Score(X, n_jobs=jobs), algorithm, rng=np.random.default_rng(3), n_steps=20, batch_size=64)
         for jobs in (1, 2, 3)
     ]
-    for run in runs[1:]:
-        assert np.array_equal(run.policy.mu, runs[0].policy.mu)
-        assert np.array_equal(run.A, runs[0].A)
+    for other in runs[1:]:
+        assert np.array_equal(other.policy.mu, runs[0].policy.mu)
+        assert np.array_equal(other.A, runs[0].A)
     assert set(runs[0].history) == {"mean_reward", "max_reward", "best_score", "sigma", "edges", "seconds"}
     assert all(len(column) == 20 for column in runs[0].history.values())
 
 
-def test_settings_replace_those_of_the_algorithm(small_score, rng):
-    several = replace(ALGORITHMS["ppo"], n_epochs=4, minibatches=2, learning_rate=0.02)
-    found = policy_gradient(small_score, settings=several, rng=rng, n_steps=1000)
+def test_settings_reach_the_search(small_score, rng):
+    several = {"n_epochs": 4, "minibatches": 2}
+    found = run(small_score, "ppo", rng=rng, n_steps=1000, learning_rate=0.02, **several)
     assert found.score == pytest.approx(small_score(all_dags(4)).max(), abs=1e-12)
-    still = policy_gradient(small_score, settings=replace(several, learning_rate=1e-12), rng=rng, n_steps=5)
+    still = run(small_score, "ppo", rng=rng, n_steps=5, learning_rate=1e-12, **several)
     assert still.history["sigma"] == pytest.approx(np.ones(5))
 
 
-def test_reasons_to_stop(small_score):
-    def run(**options):
-        return policy_gradient(small_score, rng=np.random.default_rng(0), **options)
+@pytest.mark.parametrize("algorithm", [*WHOLE_GRAPH, "credit"])
+def test_vectors_are_clipped_to_the_bound(algorithm, small_score):
+    """Means far outside: where the clip ties potentials no edge joins them, and without it there would be six."""
+    chain = vec_dim(4)
+    start = GaussianPolicy(np.concatenate([[5.0, 6.0, 7.0, 8.0], np.full(chain - 4, 9.0)]), np.full(chain, -9.0))
+    score = Score(None, small_score.regression, "ls") if algorithm == "credit" else small_score
+    edges = [
+        run(score, algorithm, rng=np.random.default_rng(0), init=start, bound=bound, n_steps=1).history["edges"][0]
+        for bound in (10.0, 4.0)
+    ]
+    assert edges == [6.0, 0.0]
 
-    assert run(n_steps=5).stopped == "steps"
-    assert run(patience=3, n_steps=3000).stopped == "settled"
-    assert run(time_budget=1e-9).n_iter == 1
-    assert run(time_budget=1e-9).stopped == "time"
+
+def test_reasons_to_stop(small_score):
+    def stopped(**options):
+        return run(small_score, "ppo", rng=np.random.default_rng(0), **options)
+
+    assert stopped(n_steps=5).stopped == "steps"
+    settled = stopped(patience=3, n_steps=3000)
+    assert settled.stopped == "settled"
+    # The best score is that of the start or of the step after which patience began to count, and of no later one.
+    best = settled.history["best_score"]
+    assert settled.n_iter - (1 + int(np.argmax(best == best[-1]))) in (2, 3)
+    assert (best[-3:] == best[-1]).all()
+    assert stopped(time_budget=1e-9).n_iter == 1
+    assert stopped(time_budget=1e-9).stopped == "time"
     seen = []
-    stopped = run(callback=lambda progress: seen.append(progress) or progress.step == 7)
-    assert (stopped.stopped, stopped.n_iter, len(seen)) == ("callback", 7, 7)
-    assert seen[-1].best_score == stopped.history["best_score"][-1]
+    by_callback = stopped(callback=lambda progress: seen.append(progress) or progress.step == 7)
+    assert (by_callback.stopped, by_callback.n_iter, len(seen)) == ("callback", 7, 7)
+    assert seen[-1].best_score == by_callback.history["best_score"][-1]
+
+
+def test_patience_counts_steps_without_improvement(rng):
+    """A score that never improves on the start: exactly ``patience`` steps are made."""
+    for patience in (1, 4):
+        assert run(lambda A: 0.0, "ppo", d=3, rng=rng, patience=patience).n_iter == patience
 
 
 def test_interrupt_returns_the_best_so_far(small_score, rng):
@@ -196,16 +220,17 @@ def test_interrupt_returns_the_best_so_far(small_score, rng):
         if progress.step == 4:
             raise KeyboardInterrupt
 
-    with pytest.warns(UserWarning, match="interrupted after 4 steps"):
+    with pytest.warns(UserWarning, match="interrupted: the best DAG so far") as caught:
         found = policy_gradient(small_score, rng=rng, callback=interrupt)
-    assert found.stopped == "interrupted"
-    assert found.score == small_score(found.A)
+    assert caught[0].filename == __file__, "the warning points at the caller"
+    assert (found.stopped, found.n_iter) == ("interrupted", 4)
+    assert found.score == small_score(found.A) == found.history["best_score"].max()
 
 
 def test_init_is_used_and_not_modified(small_score, rng):
     start = GaussianPolicy(rng.normal(size=vec_dim(4)), np.full(vec_dim(4), -3.0))
     mu = start.mu.copy()
-    found = policy_gradient(small_score, rng=rng, init=start, n_steps=3)
+    found = run(small_score, "ppo", rng=rng, init=start, n_steps=3)
     assert np.array_equal(start.mu, mu)
     assert found.init == "given"
     assert found.history["sigma"][0] == pytest.approx(np.exp(-3.0), rel=0.05)
@@ -213,22 +238,62 @@ def test_init_is_used_and_not_modified(small_score, rng):
         policy_gradient(small_score, rng=rng, init=GaussianPolicy(np.zeros(3), np.zeros(3)))
 
 
+@pytest.mark.parametrize("algorithm", [*WHOLE_GRAPH, *LOCAL])
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("settings", "message"),
     [
-        ({"algorithm": "sac"}, "algorithm='sac'.*'ppo'"),
         ({"n_steps": 0}, "n_steps must be a whole number of at least 1, got 0"),
-        ({"batch_size": 1.5}, "batch_size"),
-        ({"learning_rate": -1.0}, "learning_rate must be positive"),
+        ({"batch_size": 1.5}, "batch_size must be a whole number"),
+        ({"learning_rate": -1.0}, "learning_rate must be a positive number"),
+        ({"learning_rate": np.inf}, "learning_rate must be a positive number"),
+        ({"entropy": np.nan}, "entropy must be a finite number"),
+        ({"bound": 0.0}, "bound must be a positive number"),
+        ({"patience": 0}, "patience must be a whole number"),
     ],
 )
-def test_bad_options_are_named(small_score, rng, options, message):
+def test_bad_settings_are_named(algorithm, settings, message):
     with pytest.raises(ValueError, match=message):
-        policy_gradient(small_score, rng=rng, **options)
+        ALGORITHMS[algorithm](**settings)
+    kept = ALGORITHMS[algorithm]()
+    before = kept.get_params()
+    with pytest.raises(ValueError, match=message):
+        kept.set_params(**settings)
+    assert kept.get_params() == before
 
 
-def test_bad_scores_are_named(rng):
+@pytest.mark.parametrize("algorithm", [*WHOLE_GRAPH, "credit"])
+def test_a_reward_needs_others_to_be_compared_with(algorithm):
+    with pytest.raises(ValueError, match="batch_size must be at least 2"):
+        ALGORITHMS[algorithm](batch_size=1)
+
+
+def test_every_algorithm_owns_only_the_settings_that_it_uses():
+    common = {"learning_rate", "n_steps", "batch_size", "entropy", "bound", "patience"}
+    gradient = {"normalise", "max_grad_norm"}
+    assert {name: set(kind().get_params()) for name, kind in ALGORITHMS.items()} == {
+        "orders": {"n_steps", "batch_size", "stall", "agree", "patience"},
+        "ppo": common | gradient | {"n_epochs", "minibatches", "clip"},
+        "a2c": common | gradient,
+        "reinforce": common,
+        "conditional": common,
+        "credit": common,
+    }
+
+
+def test_bad_algorithms_and_scores_are_named(small_score, rng):
+    with pytest.raises(ValueError, match=r"algorithm='sac'.*'ppo'"):
+        policy_gradient(small_score, rng=rng, algorithm="sac")
     with pytest.raises(ValueError, match="d is needed"):
         policy_gradient(lambda A: 0.0, rng=rng)
     with pytest.raises(ValueError, match="finite numbers, got nan"):
         policy_gradient(lambda A: np.nan, d=3, rng=rng)
+    with pytest.raises(ValueError, match="for 4 nodes, d is 5"):
+        policy_gradient(small_score, rng=rng, d=5)
+    with pytest.raises(ValueError, match=r"algorithm='conditional' needs a Score"):
+        policy_gradient(lambda A: 0.0, rng=rng, d=3, algorithm="conditional")
+
+
+def test_functions_get_signed_numbers(rng):
+    """In unsigned ones the score of the empty graph, zero, would be the lowest of all."""
+    found = policy_gradient(lambda A: -A.sum(), d=3, rng=rng, algorithm=PPO(n_steps=300))
+    assert (found.A.sum(), found.score) == (0, 0.0)

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from vec2dag.graphio import align, read_graph, to_networkx, write_graph
-from vec2dag.io import InputError
+
+from vec2dag.files.atomic import InputError
+from vec2dag.files.graphs import align, read_graph, to_networkx, write_graph
 
 AWKWARD = (
     "plain",
