@@ -88,11 +88,20 @@ def test_changes_are_those_of_the_kernels(criterion, rng):
 @every_criterion
 def test_scores_of_the_kernels_are_fits_minus_prices(criterion, rng):
     residuals, parents = rng.lognormal(size=(30, D)), rng.integers(0, D, (30, D))
-    prices = criterion.prices(N, D)[parents].sum(axis=1)
     out = np.empty(30)
-    _kernels.combine_batch(residuals, prices, criterion.compiled(N, D), out)
+    _kernels.combine_batch(residuals, parents, criterion.compiled(N, D), out)
+    prices = criterion.prices(N, D)[parents].sum(axis=1)
     fits = np.array([criterion.fit(float(criterion.link(row).sum()), D) for row in residuals])
     np.testing.assert_allclose(out, fits - criterion.penalty(N, D) * prices, rtol=1e-12)
+
+
+def test_numbers_of_parents_that_do_not_fit_the_residuals_are_refused(X, monkeypatch):
+    # Not compiled: a compiled kernel would read and write beyond the arrays.
+    monkeypatch.setattr(_kernels, "combine_batch", _kernels.combine_batch.py_func)
+    score, residuals = Score(X), np.ones((2 * D, D))
+    for parents in (np.zeros((D, D), int), np.zeros(2 * D, int)):
+        with pytest.raises(ValueError, match="shape"):
+            score.combine(residuals, parents)
 
 
 # --- closed forms ---------------------------------------------------------------------------------------------

@@ -65,7 +65,10 @@ def whole_number(parameter: str, value: Any, least: int = 1) -> int:
 
 def number(parameter: str, value: Any, *, above: float = -math.inf, least: float = -math.inf) -> float:
     """``value`` as a float, refused unless it is finite, greater than ``above`` and not less than ``least``."""
-    real = isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
+    try:
+        real = isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:  # a whole number that no float can hold
+        real = False
     if not real or not value > above or not value >= least:
         kind = "a positive number" if above == 0 else "a finite number"
         bound = f" of at least {least:g}" if least > -math.inf else f" above {above:g}" if above > 0 else ""
@@ -75,7 +78,7 @@ def number(parameter: str, value: Any, *, above: float = -math.inf, least: float
 
 def share(parameter: str, value: Any) -> float:
     """``value`` as a float, refused unless it is between 0 and 1, both excluded."""
-    if not isinstance(value, numbers.Real) or isinstance(value, bool) or not 0 < float(value) < 1:
+    if not isinstance(value, numbers.Real) or isinstance(value, bool) or not 0 < value < 1:  # type: ignore[operator]
         raise ValueError(f"{parameter} must be between 0 and 1, got {value!r}")
     return float(value)
 
@@ -208,7 +211,7 @@ def is_constant(X: NDArray[np.float64]) -> NDArray[np.bool_]:
 
 
 def is_constant_by_moments(mean: NDArray[np.float64], variances: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """The same from means and variances, each of shape (d,)."""
+    """The same, as well as it can be told from means and variances, each of shape (d,)."""
     return variances <= (CONSTANT * mean) ** 2
 
 

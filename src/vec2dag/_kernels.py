@@ -260,6 +260,15 @@ def invert_triangle(W, parents, k, inverse):
             inverse[b, a] = s / diagonal_b if diagonal_b > 0.0 else 0.0
 
 
+@_kernel
+def is_among(j, nodes, k):
+    """Whether ``j`` is one of ``nodes[:k]``."""
+    for a in range(k):  # noqa: SIM110 (numba compiles no generators here)
+        if nodes[a] == j:
+            return True
+    return False
+
+
 @_fast
 def toggle_ratios(C, F, i, parents, k, ill, W, v, inverse, Q, toggled, prefix):
     """Residual ratios of node ``i`` when the parenthood of one other node is toggled.
@@ -307,7 +316,11 @@ def toggle_ratios(C, F, i, parents, k, ill, W, v, inverse, Q, toggled, prefix):
             toggled[j] -= s * row[j]
     for j in range(d):
         gain = toggled[j] * toggled[j] / v[j] if v[j] > SMALL_VARIANCE else 0.0
-        toggled[j] = max(left - gain, FLOOR)
+        if j != i and (v[j] < ill or left - gain < ill) and not is_among(j, parents, k):
+            parents[k] = j
+            toggled[j] = ratio_from_factor(F, i, parents, k + 1, Q)
+        else:
+            toggled[j] = max(left - gain, FLOOR)
     invert_triangle(W, parents, k, inverse)
     for a in range(k):
         beta = 0.0

@@ -1,7 +1,10 @@
 """Criteria: how the mean squared residuals of the nodes and the numbers of their parents become one number."""
 
 import math
+from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -167,13 +170,13 @@ class LeastSquares(Criterion):
         return math.log(n) if self.lambda0 is None else float(self.lambda0)
 
 
-CRITERIA: dict[str, Criterion] = {
-    "bic-nv": BIC("unequal"),
-    "bic-ev": BIC("equal"),
-    "ls": LeastSquares(),
+CRITERIA: dict[str, Callable[[], Criterion]] = {
+    "bic-nv": BIC,
+    "bic-ev": partial(BIC, "equal"),
+    "ls": LeastSquares,
 }
 
 
 def as_criterion(criterion: Any) -> Criterion:
-    """The criterion that a name stands for, or the object itself."""
-    return criterion if isinstance(criterion, Criterion) else choose("criterion", criterion, CRITERIA)
+    """The criterion that a name stands for, or a copy of the object, which later changes of it do not reach."""
+    return copy(criterion) if isinstance(criterion, Criterion) else choose("criterion", criterion, CRITERIA)()

@@ -1,7 +1,7 @@
 """Linear regression from sufficient statistics: compiled, and independent of the number of rows."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from .. import _kernels
+from .._checks import names_of
 from .._parallel import run_chunks
 from .._settings import Settings
 from ..moments import Moments
@@ -40,6 +41,8 @@ class Linear(Settings):
     def bind(self, data: ArrayLike | Moments, names: Sequence[str] | None = None) -> "LinearOnTable":
         """Join with a table (n, d) or its statistics."""
         moments = data if isinstance(data, Moments) else Moments.of(data, names)
+        if isinstance(data, Moments) and names is not None:
+            moments = replace(data, names=names_of(names, len(data.names)))
         return LinearOnTable(moments, reference=self.reference)
 
 

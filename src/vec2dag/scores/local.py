@@ -245,6 +245,8 @@ class LocalScores:
         Yields the number of residuals that the file had. It must be one of the same data and regression. Residuals that
         ``cache`` has no room for are not kept.
         """
+        if self._file is not None:
+            raise ValueError(f"local scores are kept in {self._file} already, and cannot be in {file} too")
         if not isinstance(file, str | Path):
             raise ValueError(f"the file of local scores must be a path, got {file!r}")
         fingerprint = self.regression.fingerprint()

@@ -71,7 +71,6 @@ class _Foreign(Regression):
         self.cheap = bool(getattr(wrapped, "cheap", False))
         self.linear = bool(getattr(wrapped, "linear", False))
         self.score_equivalent = bool(getattr(wrapped, "score_equivalent", False))
-        self.statistics = getattr(wrapped, "statistics", None)
 
     def residual(self, node: int, parents: Sequence[int]) -> float:
         return float(self.wrapped.residual(node, parents))
@@ -83,7 +82,8 @@ class _Foreign(Regression):
 
     def fingerprint(self) -> str | None:
         own = getattr(self.wrapped, "fingerprint", None)
-        return None if own is None else str(own())
+        printed = None if own is None else own()
+        return None if printed is None else str(printed)
 
 
 def as_regression(regression: Any) -> Regression:

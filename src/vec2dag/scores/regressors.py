@@ -3,6 +3,7 @@
 import numbers
 import pickle
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,7 +42,8 @@ class RowRegression:
         if isinstance(data, Moments):
             raise ValueError(f"regression={self!r} needs the rows of the table; Moments have only mean and scatter")
         values = np.array(as_table(data, rows=2), order="C")
-        return OnRows(self, values, names_of(names, values.shape[1]))
+        # A copy: what is remembered of residuals must stay true when somebody changes the settings.
+        return OnRows(deepcopy(self), values, names_of(names, values.shape[1]))
 
 
 class OnRows(Regression):

@@ -149,12 +149,19 @@ class Score(GraphScore):
         flat = np.ascontiguousarray(adjacency.reshape(-1, self.d, self.d))
         return self.local.residuals(flat).reshape(adjacency.shape[:-1])
 
-    def combine(self, residuals: NDArray[np.float64], parents: ArrayLike) -> NDArray[np.float64]:
+    def combine(self, residuals: ArrayLike, parents: ArrayLike) -> NDArray[np.float64]:
         """The score (...) for mean squared residuals and numbers of parents, both (..., d)."""
-        counts = np.asarray(parents, dtype=np.int64).reshape(-1, self.d)
-        out = np.empty(len(counts))
-        _kernels.combine_batch(residuals.reshape(-1, self.d), counts, self.compiled, out)
-        return out.reshape(residuals.shape[:-1])
+        values, counts = np.asarray(residuals, dtype=np.float64), np.asarray(parents, dtype=np.int64)
+        if values.shape[-1:] != (self.d,) or counts.shape != values.shape:
+            raise ValueError(
+                f"residuals and parents must both have shape (..., {self.d}), got {values.shape} and {counts.shape}"
+            )
+        if counts.size and not 0 <= counts.min() <= counts.max() < max(self.d, 1):
+            raise ValueError(f"a node has 0 to {self.d - 1} parents, got {counts.min()} to {counts.max()}")
+        out = np.empty(values.size // self.d)
+        flat = np.ascontiguousarray(values).reshape(-1, self.d)
+        _kernels.combine_batch(flat, np.ascontiguousarray(counts).reshape(-1, self.d), self.compiled, out)
+        return out.reshape(values.shape[:-1])
 
     def __call__(self, A: ArrayLike) -> NDArray[np.float64]:
         """Score of every graph ``A`` (..., d, d), divided by ``n d``; shape (...), higher is better."""

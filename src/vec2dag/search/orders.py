@@ -153,11 +153,15 @@ def _empty(score: Score) -> Candidate:
 def _descended(score: Score, start: Start, budget: Budget) -> Candidate:
     """The local optimum that a start descends to, or the start itself if that is better."""
     assert start.order is not None
-    best = _empty(score) if start.A is None else Candidate(start.A, float(score(start.A)), start.order)
-    ends: list[Candidate] = []
+    given = np.zeros((score.d, score.d), np.uint8) if start.A is None else start.A
+    found: list[Candidate] = []
     with budget.guard(score):
-        ends = descend_all(descent_of(score, start.A, budget), [start.order], 1, budget)
-    return max([best, *ends], key=lambda found: found.score)
+        found.append(Candidate(given, float(score(given)), start.order))
+        found += descend_all(descent_of(score, start.A, budget), [start.order], 1, budget)
+    if not found:
+        with score.local.unhurried():
+            found.append(Candidate(given, float(score(given)), start.order))
+    return max(found, key=lambda candidate: candidate.score)
 
 
 @dataclass
