@@ -95,6 +95,7 @@ def rehearsal(tmp_path_factory):
     return folder, done.stdout
 
 
+@pytest.mark.slow
 def test_every_table_is_rehearsed(rehearsal):
     folder, _ = rehearsal
     found = Store(folder)
@@ -115,6 +116,7 @@ def test_every_table_is_rehearsed(rehearsal):
                     assert row["machine"].startswith(f"{os.cpu_count()} x ")
 
 
+@pytest.mark.slow
 def test_a_second_call_makes_nothing_twice(rehearsal, capsys):
     folder, _ = rehearsal
     before = {file.name: file.read_text().count("\n") for file in folder.glob("*.jsonl")}
@@ -123,6 +125,7 @@ def test_a_second_call_makes_nothing_twice(rehearsal, capsys):
     assert {file.name: file.read_text().count("\n") for file in folder.glob("*.jsonl")} == before
 
 
+@pytest.mark.slow
 def test_progress_has_an_estimate(rehearsal):
     _, printed = rehearsal
     lines = [line for line in printed.splitlines() if line.startswith("[")]
@@ -149,6 +152,7 @@ def test_results_are_written_from_the_rows(tmp_path, capsys):
         assert Path(file).stat().st_size > 0
 
 
+@pytest.mark.slow
 def test_show_prints_every_table(rehearsal, capsys):
     folder, _ = rehearsal
     assert main(["show", "all", "--results", str(folder)]) == 0
@@ -301,6 +305,7 @@ def test_reasons_of_failures():
         assert process._reason(-9, "iteration 5") == "ended by SIGKILL after: iteration 5"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 def test_a_killed_run_goes_on(tmp_path):
     command = [
@@ -412,6 +417,7 @@ def test_the_last_line_is_what_was_said(tmp_path):
     assert process._last_line(log) == "the end"
 
 
+@pytest.mark.slow
 def test_seeds_reach_the_methods(tmp_path):
     run = Run("ppo", "policy-gradient", {"algorithm": "ppo", "n_steps": 3})
     first, _ = run_toy(run, tmp_path / "a", seeds=2)

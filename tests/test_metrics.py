@@ -345,6 +345,7 @@ def test_varsortability_of_the_shared_sets(name, printed, shared_linear):
     assert min(metrics.varsortability(X, A) for X, A in sets) > 0.96
 
 
+@pytest.mark.slow
 def test_sortnregress_on_the_shared_dense_sets(shared_linear):
     """The paper prints 88.2 for increasing and 360.2 for decreasing variances, on other draws."""
     sets = [shared_linear("er8_d30", seed) for seed in range(5)]

@@ -256,7 +256,17 @@ def test_the_commands_of_the_readme_exist():
     assert {"demo", "test"} <= targets
 
 
-@pytest.mark.parametrize("file", sorted((ROOT / "examples").glob("*.py")), ids=lambda file: file.name)
+# Gaussian processes and networks take their time.
+LONG_EXAMPLES = ("nonlinear.py", "other_rl.py")
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        pytest.param(file, id=file.name, marks=pytest.mark.slow if file.name in LONG_EXAMPLES else ())
+        for file in sorted((ROOT / "examples").glob("*.py"))
+    ],
+)
 def test_examples_run(file, tmp_path):
     run_script(file.read_text(encoding="utf-8"), tmp_path)
 

@@ -84,6 +84,8 @@ class Score(GraphScore):
         Price of a first parent, in the units of the score.
     prices : array of shape (d + 1,)
         Price of k parents, in prices of a first one.
+    steps : array of shape (d,)
+        Price of parent number k + 1, in the units of the score.
 
     Examples
     --------
@@ -113,6 +115,7 @@ class Score(GraphScore):
         self.local = self.regression.local(cache, n_jobs)
         self.compiled = self.criterion.compiled(self.n, self.d)
         _, self.penalty, _, self.prices = self.compiled
+        self.steps = self.penalty * np.diff(self.prices)
 
     @property
     def statistics(self) -> Any:

@@ -118,14 +118,6 @@ def _affords_elimination(score: Score) -> bool:
     return score.local.cheap and score.d <= ELIMINATION and score.n >= ROWS_FOR_ELIMINATION * score.d
 
 
-def _steps(score: Score, A: NDArray[np.uint8]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """What the next parent of every node of ``A`` would cost, and what its last one does: (d,) each."""
-    sizes = A.sum(axis=0, dtype=np.int64)
-    # A node with d - 1 parents has no next one and a node without parents no last one: what stands there is not used.
-    following = score.penalty * (score.prices[np.minimum(sizes + 1, score.d)] - score.prices[sizes])
-    return following, score.penalty * (score.prices[sizes] - score.prices[np.maximum(sizes - 1, 0)])
-
-
 def _eliminate(score: Score, order: NDArray[np.int64]) -> Candidate:
     """Backward elimination along an order, from all edges on: in dense graphs it ends higher than growing from none.
 
@@ -137,7 +129,9 @@ def _eliminate(score: Score, order: NDArray[np.int64]) -> Candidate:
     nodes, least = np.arange(score.d), resolution(score)
     while True:
         links, table = score.toggles(A)
-        gain = np.where(A, score.change(table.T, float(links.sum())) + _steps(score, A)[1], -np.inf)
+        # A node without parents has no last one: what is looked up there is not used.
+        last = score.steps[A.sum(axis=0, dtype=np.int64) - 1]
+        gain = np.where(A, score.change(table.T, float(links.sum())) + last, -np.inf)
         worst = gain.argmax(axis=0)
         losing = gain[worst, nodes] > least
         if not losing.any():
@@ -152,7 +146,8 @@ def _edge_descent(score: Score, start: Candidate) -> Candidate:
         links, table = score.toggles(A)
         total = float(links.sum())
         on, reach = A.astype(bool), _reachable(A)
-        following, last = _steps(score, A)
+        sizes = A.sum(axis=0, dtype=np.int64)
+        following, last = score.steps[sizes], score.steps[sizes - 1]
         # gain[j, i] of toggling j -> i; an edge may be added unless i reaches j.
         gain = score.change(table.T, total) - np.where(on, -last, following)
         gain[(~on & reach.T) | np.eye(d, dtype=bool)] = -np.inf

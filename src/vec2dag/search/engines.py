@@ -429,9 +429,9 @@ class LocalConditional(ConditionalEngine):
             parent, child = (i, j) if p[i] < p[j] else (j, i)
             gain, k = float(score.change(table[child, parent], total)), sizes[child]
             if A[parent, child]:
-                edge_gain[i, j] += -gain - score.penalty * (score.prices[k] - score.prices[k - 1])
+                edge_gain[i, j] += -gain - score.steps[k - 1]
             else:
-                edge_gain[i, j] += gain - score.penalty * (score.prices[k + 1] - score.prices[k])
+                edge_gain[i, j] += gain - score.steps[k]
 
     def _add_node(
         self,
