@@ -230,8 +230,8 @@ def test_nonlinear_tables(run, refused, put, tmp_path):
     assert run(*arguments, *kept).code == 0
     assert json.loads((tmp_path / "out" / "run.json").read_text())["fits"] == 0
     sentence = refused("discover", put(table), "-o", tmp_path / "out", "--gp-alpha", 2)
-    assert "--gp-alpha is a setting of --regression gp; with --regression linear it has no effect" in sentence
-    assert "linear regressions take microseconds" in refused("discover", put(table), "-o", tmp_path / "out", *kept)
+    assert "--gp-alpha is a setting of --regression gp: with --regression linear it has no effect" in sentence
+    assert "those that take microseconds are not" in refused("discover", put(table), "-o", tmp_path / "out", *kept)
 
 
 def test_quiet_prints_nothing_but_warnings(run, put, X, tmp_path):
@@ -330,6 +330,18 @@ def test_options_of_the_search_have_their_effect(run, put, tmp_path):
     assert still["score"] != moving["score"]
     assert "learning_rate=0.3" in moving["parameters"]["algorithm"]
     assert found("--seed", 4)["seed"] == 4
+
+
+def test_prices_have_their_effect(run, put, tmp_path):
+    X = np.random.default_rng(0).standard_normal((100, 12)).cumsum(axis=1)
+    X += 2 * np.random.default_rng(1).standard_normal((100, 12))
+    file = put(X, "abcdefghijkl")
+    edges = []
+    for options in ((), ("--gamma", 1), ("--discount", 3), ("--criterion", "ebic-nv")):
+        result = run("discover", file, "-o", tmp_path / "o", *options)
+        edges.append(json.loads((tmp_path / "o" / "run.json").read_text())["edges"])
+    assert "ebic-nv" in result.out
+    assert edges[0] > max(edges[1:])
 
 
 def test_settings_of_gaussian_processes_have_their_effect(run, put, tmp_path):
@@ -478,10 +490,11 @@ def test_the_help_names_all_that_the_library_knows(run, option):
     [
         (("--n-steps", 5), "--n-steps is a setting of --algorithm orders, ppo, a2c, reinforce, conditional, credit"),
         (("--learning-rate", 0.1, "--algorithm", "orders"), "with --algorithm orders it has no effect"),
-        (("--prune-alpha", 0.1), "--prune-alpha is a setting of --prune cam, ci; with --prune auto"),
+        (("--prune-alpha", 0.1), "--prune-alpha is a setting of --prune cam, ci: name it"),
         (("--prune-threshold", 0.1, "--prune", "cam"), "--prune-threshold is a setting of --prune linear"),
         (("--prune-threshold", 0.1, "--prune", "none"), "with --prune none it has no effect"),
         (("--gp-median-scale",), "--gp-median-scale is a setting of --regression gp"),
+        (("--criterion", "ls", "--gamma", 0.5), "--gamma is a setting of --criterion bic-nv, bic-ev, ebic-nv, ebic-ev"),
     ],
 )
 def test_options_without_effect_are_refused(refused, tmp_path, options, sentence):
@@ -495,6 +508,8 @@ def test_options_without_effect_are_refused(refused, tmp_path, options, sentence
         (("--algorithm", "ppo", "--batch-size", -3), "batch_size"),
         (("--algorithm", "a2c", "--learning-rate", 0), "learning_rate"),
         (("--time-budget", "nan"), "time_budget"),
+        (("--gamma", -1), "gamma"),
+        (("--discount", "inf"), "discount"),
         (("--prune", "linear", "--prune-threshold", -1), "threshold"),
         (("--prune", "cam", "--prune-alpha", 1), "alpha"),
         (("--jobs", 0), "n_jobs"),

@@ -5,9 +5,20 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from oracles import all_dags, markov_class, mean_squared_residual
+from oracles import OnStatistics, acyclic, all_dags, graph_score, markov_class, mean_squared_residual
 
-from vec2dag import BIC, LeastSquares, Linear, Score, _kernels, vec2dag, vec_dim
+from vec2dag import (
+    BIC,
+    LeastSquares,
+    Linear,
+    Score,
+    _kernels,
+    discover,
+    exact_search,
+    insertion_search,
+    vec2dag,
+    vec_dim,
+)
 from vec2dag.scores import CRITERIA
 
 
@@ -241,13 +252,20 @@ def test_regressions_without_intercept_are_not_score_equivalent(X, classes):
 
 
 @pytest.mark.parametrize(
-    ("name", "criterion"), [("bic-nv", BIC("unequal")), ("bic-ev", BIC("equal")), ("ls", LeastSquares())]
+    ("name", "criterion"),
+    [
+        ("bic-nv", BIC("unequal")),
+        ("bic-ev", BIC("equal")),
+        ("ebic-nv", BIC("unequal", gamma=0.5)),
+        ("ebic-ev", BIC("equal", gamma=0.5)),
+        ("ls", LeastSquares()),
+    ],
 )
 def test_names_stand_for_criteria(name, criterion, X):
     assert criterion.name == name
     assert Score(X, "linear", name).criterion == criterion
     assert name in CRITERIA
-    assert len(CRITERIA) == 3
+    assert len(CRITERIA) == 5
 
 
 def test_a_name_stands_for_the_same_criterion_for_ever(X):
@@ -267,3 +285,101 @@ def test_a_score_stays_what_it_was_when_its_criterion_is_changed(X, graphs):
     criterion.set_params(variances="equal", offset=2.0)
     np.testing.assert_array_equal(score(graphs), value)
     np.testing.assert_array_equal(score.toggles(graphs[0])[0], links)
+
+
+# --- prices ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 4, 7, 30])
+@pytest.mark.parametrize(("gamma", "discount"), [(0.0, 1.0), (0.5, 1.0), (1.0, 2.0), (0.3, 0.0)])
+def test_the_price_of_parents_is_the_formula(d, gamma, discount):
+    n = 250
+    criterion = BIC(gamma=gamma, discount=discount)
+    for k in range(d):
+        sets = math.comb(d - 1, min(k, max((d - 1) // 2, min(1, d - 1))))
+        expected = discount * k * math.log(n) + 2 * gamma * math.log(sets)
+        assert criterion.price(k, n, d) == pytest.approx(expected, abs=1e-9)
+    assert (np.diff(criterion.prices(n, d)) >= -1e-12).all(), "a further parent is never paid for"
+    constant = BIC(gamma=gamma, discount=discount, multiplicity="constant")
+    assert constant.price(1, n, d) == pytest.approx(discount * math.log(n) + 2 * gamma * math.log(d))
+    assert constant.prices(n, d) == pytest.approx(np.arange(d + 1))
+
+
+def test_plain_bic_has_whole_prices():
+    """Sums of them are exact, so that graphs do not depend on the order of summation."""
+    for criterion in (BIC(), BIC("equal", discount=2.0), LeastSquares(0.3), LeastSquares(0.0)):
+        assert np.array_equal(criterion.prices(100, 6), np.arange(7.0))
+
+
+PRICED = [BIC(gamma=1.0), BIC(gamma=0.5, discount=2.0), BIC(gamma=1.0, multiplicity="constant"), BIC(discount=3.0)]
+
+
+@pytest.mark.parametrize("criterion", PRICED)
+@pytest.mark.parametrize("seed", range(3))
+def test_the_best_of_all_graphs_is_found_at_any_price(criterion, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((40, 4)) @ (np.eye(4) + np.triu(rng.normal(size=(4, 4)), 1))
+    score = Score(X, "linear", criterion)
+    graphs = all_dags(4)
+    best = max(
+        graph_score(X, A, "bic-nv") + (A.sum() * math.log(40) - price_of(criterion, A, 40)) / 160 for A in graphs
+    )
+    assert float(score(graphs).max()) == pytest.approx(best, abs=1e-10)
+    assert exact_search(score).score == pytest.approx(best, abs=1e-10)
+    assert discover(score, rng=rng).score == pytest.approx(best, abs=1e-10)
+
+
+def price_of(criterion, A, n):
+    return sum(criterion.price(int(k), n, len(A)) for k in A.sum(axis=0))
+
+
+@pytest.mark.parametrize("criterion", [*PRICED, BIC("equal", gamma=1.0), BIC("equal", discount=0.5)])
+@pytest.mark.parametrize("general", [False, True])
+def test_refined_graphs_are_local_optima_at_any_price(criterion, general):
+    """Of compiled and of general descents: no single edge, added, removed or reversed, improves them."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((60, 6)) @ (np.eye(6) + np.triu(rng.normal(size=(6, 6)), 1))
+    score = Score(X, "linear", criterion)
+    used = Score(None, OnStatistics(score.regression), criterion) if general else score
+    found = insertion_search(used, rng.permutation(6))
+    assert found.score == pytest.approx(float(score(found.A)), abs=1e-10)
+    for i in range(6):
+        for j in range(6):
+            for turned in (False, True):
+                B = found.A.copy()
+                if i == j or (turned and not B[i, j]):
+                    continue
+                B[i, j] ^= 1
+                B[j, i] ^= turned
+                if acyclic(B):
+                    assert float(score(B)) <= found.score + 1e-8
+
+
+def test_a_higher_price_leaves_fewer_edges():
+    X = np.random.default_rng(0).standard_normal((80, 20))
+    edges = [
+        int(discover(Score(X, "linear", BIC(gamma=gamma)), rng=np.random.default_rng(0)).A.sum())
+        for gamma in (0.0, 0.5, 1.0)
+    ]
+    assert edges[0] > edges[1] >= edges[2] == 0, "independent columns: all edges are chance"
+
+
+@pytest.mark.parametrize("value", [-0.1, math.nan, math.inf, "1", None, True])
+@pytest.mark.parametrize("parameter", ["gamma", "discount"])
+def test_impossible_prices_are_refused_by_name(parameter, value):
+    with pytest.raises(ValueError, match=f"{parameter} must be"):
+        BIC(**{parameter: value})
+
+
+def test_prices_of_one_s_own_are_checked_before_anything_is_computed(X):
+    class Nan(BIC):
+        def edge_price(self, n, d):
+            return math.nan
+
+    class Short(BIC):
+        def prices(self, n, d):
+            return np.arange(3.0)
+
+    for criterion in (Nan(), Short()):
+        with pytest.raises(ValueError, match="must price an edge with a finite number"):
+            Score(X, "linear", criterion)

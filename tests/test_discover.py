@@ -1,14 +1,23 @@
 """From a score to a DAG: choices, starts, budgets, interruption, consistency of what is returned."""
 
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from oracles import OnStatistics, all_dags
+from sklearn.linear_model import LinearRegression
 
 from vec2dag import A2C, BIC, PPO, Conditional, Orders, Score, discover, exact_search, metrics, simulate
+from vec2dag.search import Budget
 
 module = sys.modules["vec2dag.search.discover"]
+
+
+class Half:
+    """An algorithm that does not say all that is asked of one."""
+
+    name, search = "half", None
 
 
 def linear(d, k, n, seed, criterion):
@@ -193,6 +202,45 @@ def test_a_costly_search_keeps_its_budget_and_what_it_has_reached():
     assert found.score == pytest.approx(float(statistics(found.A)), abs=1e-9)
 
 
+def test_a_callback_that_stops_on_a_part_of_the_rows_costs_no_descent_on_all():
+    data = simulate.linear_gaussian(d=8, k=2, n=800, rng=np.random.default_rng(0))
+    score = Score(data.X, LinearRegression())
+    found = discover(score, rng=np.random.default_rng(0), callback=lambda progress: True)
+    assert (found.stopped, found.init) == ("callback", "a part of the rows")
+    assert found.fits <= 8, "those of the graph that is returned"
+    assert found.score == pytest.approx(float(score(found.A)))
+
+
+def test_refinement_keeps_what_it_has_reached_when_time_is_over():
+    """An algorithm that brings nothing: single edges then make the graph, and the clock stops them half way."""
+
+    class Nothing:
+        name, descends, reports_mean, takes_start = "nothing", True, False, False
+
+        def search(self, score, *, rng, start, budget):
+            return replace(Orders(n_steps=1).search(statistics, rng=rng, start=start, budget=Budget()), **EMPTY)
+
+    statistics = Score(simulate.linear_gaussian(d=14, k=2, n=200, rng=np.random.default_rng(0)).X)
+    empty = np.zeros((14, 14), np.uint8)
+    EMPTY = {"A": empty, "score": float(statistics(empty))}
+
+    class Counted(OnStatistics):
+        left = 500
+
+        def residual(self, node, parents):
+            Counted.left -= 1
+            if Counted.left == 0:
+                raise KeyboardInterrupt
+            return super().residual(node, parents)
+
+    score = Score(None, Counted(statistics.regression), n_jobs=1)
+    with pytest.warns(UserWarning, match="interrupted"):
+        found = discover(score, rng=np.random.default_rng(0), algorithm=Nothing())
+    assert found.stopped == "interrupted"
+    assert found.score > EMPTY["score"]
+    assert found.score == pytest.approx(float(statistics(found.A)), abs=1e-9)
+
+
 def test_the_certificate_says_what_was_checked():
     small = discover(linear(15, 1, 200, 0, "bic-nv"), rng=np.random.default_rng(0)).certificate
     assert (small.exact, small.all_places, small.elimination, small.resolution) == (False, True, True, 1e-9)
@@ -215,10 +263,12 @@ def test_settings_and_criteria_may_be_objects():
         ({"time_budget": 0.0}, "time_budget must be a positive number"),
         ({"init": "greedy"}, "init='greedy'"),
         ({"algorithm": "sgd"}, "algorithm='sgd' is unknown; allowed: 'auto', 'orders'"),
-        ({"algorithm": PPO}, "settings such as PPO"),
+        ({"algorithm": PPO}, "is a class: settings are made by calling it"),
+        ({"algorithm": Half()}, "has no descends, reports_mean, takes_start"),
+        ({"rng": 0}, "rng must be a numpy Generator"),
         ({"algorithm": 3}, "algorithm=3: allowed are 'auto', 'orders'"),
     ],
 )
 def test_bad_options_are_named(options, message):
     with pytest.raises(ValueError, match=message):
-        discover(linear(4, 1, 100, 0, "ls"), rng=np.random.default_rng(0), **options)
+        discover(linear(4, 1, 100, 0, "ls"), **({"rng": np.random.default_rng(0)} | options))

@@ -27,6 +27,7 @@ from vec2dag import (
     PPO,
     Conditional,
     DataWarning,
+    GaussianPolicy,
     GaussianProcess,
     LeastSquares,
     Linear,
@@ -616,9 +617,11 @@ def test_settings_are_parameters_of_the_estimator(X):
         ("stall", "algorithm=Orders(stall="),
         ("prune_threshold", "prune=vec2dag.prune.Threshold("),
         ("prune_alpha", "prune=vec2dag.prune.CAM("),
-        ("threshold", "prune=Threshold("),
+        ("threshold", "prune=prune.Threshold("),
         ("lambda0", "criterion=LeastSquares("),
         ("variances", "criterion=BIC("),
+        ("gamma", "criterion=BIC("),
+        ("discount", "criterion=BIC("),
         ("cv", "regression=SklearnRegression("),
         ("median_scale", "regression=GaussianProcess("),
         ("reference", "regression=Linear("),
@@ -661,6 +664,78 @@ def test_a_failed_refit_leaves_the_estimator_as_it_was(X, dense, bad):
     assert after.keys() == before.keys()
     assert all(after[name] is before[name] for name in before)
     assert list(model.graph_.nodes) == list("wxyz")
+
+
+def test_a_fitted_model_tells_what_it_was_fitted_with(X):
+    algorithm = PPO(n_steps=5)
+    model = quick(algorithm=algorithm).fit(X)
+    before, value = model.run(), model.score(X)
+    algorithm.set_params(n_steps=9)
+    model.set_params(criterion="ls", random_state=7, standardize=True)
+    assert model.run() == before
+    assert "n_steps=5" in repr(before["parameters"]["algorithm"])
+    assert "bic-nv" in model.summary()
+    assert model.score(X) == value
+
+
+def test_score_is_that_of_the_fit_for_every_regression(X):
+    for regression in ("linear", Linear(reference=True), LinearRegression()):
+        model = quick(regression=regression, prune=None, standardize=False).fit(X + 10)
+        assert model.score(X + 10) == pytest.approx(model.score_, rel=1e-9)
+
+
+def test_notes_are_all_that_fit_has_warned_of(X):
+    with pytest.warns(DataWarning) as caught:
+        model = quick(criterion="bic-ev").fit(np.column_stack([X, X[:, 0]]))
+    assert model.notes_ == [str(warning.message) for warning in caught]
+    assert len(model.notes_) == 2
+
+
+def test_an_interrupt_while_pruning_keeps_the_graph(X):
+    def prune(data, A):
+        raise KeyboardInterrupt
+
+    with pytest.warns(UserWarning, match="interrupted while pruning"):
+        model = quick(prune=prune).fit(X)
+    np.testing.assert_array_equal(model.adjacency_matrix_, TRUTH)
+    assert model.search_.stopped == "interrupted"
+    assert "interrupted while pruning" in model.notes_[0]
+
+
+def test_settings_of_a_name_cannot_be_set(X):
+    model = quick()
+    with pytest.raises(ValueError, match=r"algorithm__n_steps: algorithm='auto' is a name"):
+        model.set_params(algorithm__n_steps=5)
+    with pytest.raises(ValueError, match="n_steps must be"):
+        model.set_params(refine=False, algorithm=PPO(), algorithm__n_steps=-1)
+    assert (model.refine, model.algorithm) == (True, "auto")
+    for parameter, value in (("criterion", BIC), ("algorithm", PPO), ("prune", pruning.CAM)):
+        with pytest.raises(ValueError, match=f"{parameter}=.*is a class"):
+            quick(**{parameter: value}).fit(X)
+
+
+def test_settings_are_checked_where_they_are_used(X):
+    for parameter, value, name, bad in (
+        ("algorithm", PPO(), "n_steps", -5),
+        ("criterion", BIC(), "variances", "ev"),
+        ("regression", GaussianProcess(), "alpha", 0.0),
+        ("prune", pruning.CAM(), "alpha", 2.0),
+    ):
+        setattr(value, name, bad)
+        with pytest.raises(ValueError, match=name):
+            quick(**{parameter: value}).fit(X)
+
+
+def test_a_start_that_is_a_policy_is_used(X):
+    policy = GaussianPolicy(np.concatenate([[3.0, 2.0, 1.0, 0.0], np.zeros(6)]), np.full(10, -9.0))
+    assert quick(init=policy, algorithm=Orders(n_steps=1)).fit(X).search_.init == "given"
+    with pytest.raises(ValueError, match="3 coordinates"):
+        quick(init=GaussianPolicy(np.zeros(3), np.zeros(3))).fit(X)
+
+
+def test_no_edges_is_said_to_be_the_score_s_wish_only_if_it_is(X):
+    model = quick(criterion=lambda A: -float(A.sum()), algorithm=PPO(n_steps=50)).fit(X)
+    assert model.summary().startswith("no edges were found before the search ended (")
 
 
 def test_warnings_point_at_the_caller(X):

@@ -161,7 +161,7 @@ def test_a_repeated_run_fits_nothing_again(X, tmp_path):
     np.testing.assert_array_equal(first.adjacency_matrix_, second.adjacency_matrix_)
     with pytest.raises(ValueError, match="other data"):
         ALIAS(regression=LinearRegression(), checkpoint=file).fit(X[:-1])
-    with pytest.raises(ValueError, match="worth keeping: linear regressions take microseconds"):
+    with pytest.raises(ValueError, match="worth keeping: those that take microseconds are not"):
         ALIAS(checkpoint=file).fit(X)
 
 
@@ -211,7 +211,7 @@ def test_an_error_keeps_what_was_paid_for(X, tmp_path):
         assert known == 1
         again.local(0, [1])
     assert again.local.fits == 0
-    with pytest.raises(ValueError, match="linear regressions take microseconds"), Score(X).local.stored(file):
+    with pytest.raises(ValueError, match="those that take microseconds are not"), Score(X).local.stored(file):
         pass
 
 
@@ -429,3 +429,12 @@ def test_linear_is_not_cached(rng):
     score.local(0, [1])
     assert isinstance(score.regression, LinearOnTable)
     assert (score.local.fits, len(score.local.cache)) == (0, 0)
+
+
+def test_a_cache_belongs_to_one_table(X):
+    cache = LocalCache()
+    one = Score(X, LinearRegression(), cache=cache).local(0, [1])
+    assert Score(X.copy(), LinearRegression(), "ls", cache=cache).local(0, [1]) == one
+    assert cache.hits == 1
+    with pytest.raises(ValueError, match="residuals of other data"):
+        Score(3 * X, LinearRegression(), cache=cache)

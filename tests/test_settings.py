@@ -27,7 +27,7 @@ from vec2dag import (
 )
 
 SETTINGS = [
-    BIC("equal", 0.5),
+    BIC("equal", offset=0.5),
     LeastSquares(2.0),
     Linear(reference=True),
     GaussianProcess(alpha=2.0, bounds=(0.1, 10.0)),
@@ -87,16 +87,16 @@ def test_bad_values_are_refused_by_name(good, name, value):
 
 
 def test_of_several_values_all_are_set_or_none():
-    criterion = BIC("equal", 0.5)
+    criterion = BIC("equal", offset=0.5)
     for bad in ({"variances": "unequal", "offset": -1}, {"offset": -1, "variances": "unequal"}):
         with pytest.raises(ValueError, match="offset must be"):
             criterion.set_params(**bad)
-        assert criterion == BIC("equal", 0.5)
+        assert criterion == BIC("equal", offset=0.5)
     with pytest.raises(ValueError, match="Invalid parameter 'price'"):
         criterion.set_params(offset=0.1, price=2)
-    assert criterion == BIC("equal", 0.5)
+    assert criterion == BIC("equal", offset=0.5)
     assert criterion.set_params(variances="unequal", offset=0.1) is criterion
-    assert criterion == BIC("unequal", 0.1)
+    assert criterion == BIC("unequal", offset=0.1)
 
 
 @every_kind

@@ -7,7 +7,9 @@ import numbers
 import re
 import sys
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
 import numpy as np
@@ -36,8 +38,24 @@ class DataWarning(UserWarning):
     """Something about the data that can mislead the reader of the graph."""
 
 
+_listeners: ContextVar[tuple[list[str], ...]] = ContextVar("listeners", default=())
+
+
+@contextmanager
+def collected_warnings() -> Iterator[list[str]]:
+    """Context that also collects what :func:`warn` says while it is open."""
+    heard: list[str] = []
+    token = _listeners.set((*_listeners.get(), heard))
+    try:
+        yield heard
+    finally:
+        _listeners.reset(token)
+
+
 def warn(sentence: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the line of whoever called the library, however deep inside of it this is."""
+    for heard in _listeners.get():
+        heard.append(sentence)
     # Context managers and decorators of the library have frames of the standard library between its own.
     inside = (__package__, "contextlib", "functools")
     frame, depth = sys._getframe(1), 2
@@ -74,6 +92,13 @@ def number(parameter: str, value: Any, *, above: float = -math.inf, least: float
         bound = f" of at least {least:g}" if least > -math.inf else f" above {above:g}" if above > 0 else ""
         raise ValueError(f"{parameter} must be {kind}{bound}, got {value!r}")
     return float(value)
+
+
+def generator(rng: Any) -> np.random.Generator:
+    """``rng``, refused unless it is numpy's Generator."""
+    if not isinstance(rng, np.random.Generator):
+        raise ValueError(f"rng must be a numpy Generator such as numpy.random.default_rng(0), got {rng!r}")
+    return rng
 
 
 def share(parameter: str, value: Any) -> float:

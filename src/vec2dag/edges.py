@@ -83,5 +83,5 @@ def removed_edges(verdicts: Sequence[Verdict], names: Sequence[str], most: int =
     lines = [f"removed by pruning ({first.statistic}; edges stay {kept} {first.limit:g}):"]
     lines += [f"  {names[v.source]} --> {names[v.target]}  {v.value:.2g}  {v.reason}".rstrip() for v in removed[:most]]
     if len(removed) > most:
-        lines.append(f"  and {len(removed) - most} more (all in run.json)")
+        lines.append(f"  and {len(removed) - most} more (prune_table_ and run.json have all)")
     return "\n".join(lines)

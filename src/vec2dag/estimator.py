@@ -3,12 +3,11 @@
 import dataclasses
 import functools
 import inspect
-import json
 import platform
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from copy import copy
+from copy import copy, deepcopy
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,34 +23,33 @@ from ._checks import (
     check_names,
     check_values,
     choose,
+    collected_warnings,
     data_warnings,
     default_names,
     frame_labels,
     warn,
 )
 from ._parallel import effective_jobs, one_blas_thread
+from ._settings import Settings
 from .edges import EdgeTable, removed_edges
-from .files.atomic import PathLike, write_atomically
+from .files.atomic import PathLike, as_json, write_atomically
 from .files.graphs import to_networkx, write_graph
 from .graph import as_adjacency, cpdag, skeleton, topological_order
 from .metrics import r2_scores, sortability
 from .moments import Moments
 from .progress import progress_bar
 from .scores import (
-    BIC,
     CRITERIA,
+    REGRESSIONS,
     Criterion,
-    GaussianProcess,
     GraphScore,
-    LeastSquares,
-    Linear,
     LinearOnTable,
     Score,
     SklearnRegression,
     as_score,
     describe,
 )
-from .search import A2C, PPO, REINFORCE, Budget, Conditional, NodeCredit, Orders, SearchResult, discover
+from .search import ALGORITHMS, Budget, SearchResult, discover
 
 if TYPE_CHECKING:
     import networkx
@@ -68,11 +66,12 @@ MOVED = {
     "prune_threshold": "prune_threshold belongs to the pruning: prune=vec2dag.prune.Threshold(threshold=...)",
     "prune_alpha": "prune_alpha belongs to the pruning: prune=vec2dag.prune.CAM(alpha=...) or prune.CI(alpha=...)",
 }
+# The kinds of settings of each axis.
 AXES: dict[str, tuple[type, ...]] = {
-    "criterion": (BIC, LeastSquares),
-    "regression": (Linear, GaussianProcess, SklearnRegression),
-    "algorithm": (Orders, Conditional, NodeCredit, PPO, A2C, REINFORCE),
-    "prune": (pruning.Threshold, pruning.CAM, pruning.CI),
+    "criterion": tuple({type(make()): None for make in CRITERIA.values()}),
+    "regression": (*(type(make()) for make in REGRESSIONS.values()), SklearnRegression),
+    "algorithm": tuple(type(make()) for make in ALGORITHMS.values()),
+    "prune": tuple(type(make()) for make in pruning.PRUNERS.values()),
 }
 
 
@@ -80,13 +79,14 @@ def where_it_belongs(parameter: str) -> str | None:
     """A sentence that names the axis to which a setting belongs; None if it is not known at all."""
     if parameter in MOVED:
         return MOVED[parameter]
-    homes = {
-        axis: [kind.__name__ for kind in kinds if parameter in {f.name for f in dataclasses.fields(kind)}]
-        for axis, kinds in AXES.items()
-    }
-    found = [f"{axis}={kinds[0]}({parameter}=...)" for axis, kinds in homes.items() if kinds]
-    axes = [axis for axis, kinds in homes.items() if kinds]
-    return f"{parameter} is a setting of the {' or the '.join(axes)}: {', '.join(found)}" if found else None
+    found = []
+    for axis, kinds in AXES.items():
+        room = "prune." if axis == "prune" else ""
+        homes = [f"{room}{kind.__name__}" for kind in kinds if parameter in {f.name for f in dataclasses.fields(kind)}]
+        if homes:
+            others = f" (or {', '.join(homes[1:])})" if homes[1:] else ""
+            found.append(f"{axis}={homes[0]}({parameter}=...){others}")
+    return f"{parameter} is a setting: {' or '.join(found)}" if found else None
 
 
 def _explains_moved(init: Callable[..., None]) -> Callable[..., None]:
@@ -124,8 +124,8 @@ class ALIAS(BaseEstimator):
     algorithm : {"auto", "orders", "conditional", "credit", "ppo", "a2c", "reinforce"}, or settings, default "auto"
         How to search: ``PPO(n_steps=...)``, ``Orders(batch_size=...)`` and so on; ``vec2dag.sb3.PPO(...)``,
         ``sb3.A2C(...)`` or any on-policy class of Stable-Baselines3. ``"auto"`` is the conditional gradient for
-        equal-variance criteria with linear regression, the policy over orders otherwise (for which the gradient alone
-        stops short), and PPO for callables.
+        equal-variance criteria with linear regression and where ``refine`` is off, the policy over orders otherwise
+        (for which the gradient alone stops short), and PPO for callables.
     prune : {"auto", "linear", "bic", "cam", "ci", None}, settings or callable, default "auto"
         ``"linear"`` thresholds regression coefficients (``prune.Threshold``), ``"bic"`` removes edges while the linear
         BIC improves, ``"cam"`` tests every parent in an additive regression, ``"ci"`` tests conditional independence
@@ -134,8 +134,8 @@ class ALIAS(BaseEstimator):
         criteria, and nothing otherwise: ``"bic-nv"`` has already selected, and a threshold on coefficients would depend
         on the units.
     init : {"auto", "random"}, adjacency matrix (d, d), or order (d,), default "auto"
-        Where the search starts; ``"auto"`` is the greedy equal-variance order for ``"bic-ev"`` and ``"ls"`` and
-        random otherwise, ``"random"`` is the paper's cold start. ``search_.init`` says which it was.
+        Where the search starts; ``"auto"`` is the greedy equal-variance order for ``"bic-ev"`` and ``"ls"`` with linear
+        regression and random otherwise, ``"random"`` is the paper's cold start. ``search_.init`` says which it was.
     refine : bool, default True
         Continue with insertion search until no move of a node in the order and no change of an edge improves the
         score (``search_.certificate`` says what exactly was checked). Up to 12 columns (7 for regressions other than
@@ -184,6 +184,10 @@ class ALIAS(BaseEstimator):
     search_ : SearchResult
         All that the search returned.
     n_iter_ : int
+    free_ : array of shape (d, d), bool
+        Edges whose direction the score does not determine.
+    parameters_ : dict
+        The parameters with which the model was fitted.
     notes_ : list of str
         What fit has warned of.
     seconds_ : float
@@ -241,9 +245,18 @@ class ALIAS(BaseEstimator):
         self.verbose = verbose
 
     def set_params(self, **params: Any) -> "ALIAS":
-        """Set parameters, those of settings as in ``algorithm__n_steps``."""
-        _refuse_moved(name for name in params if "__" not in name and name not in self.get_params(deep=False))
-        super().set_params(**params)
+        """Set parameters, those of settings as in ``algorithm__n_steps``; an error leaves all as they were."""
+        before = self.get_params(deep=False)
+        _refuse_moved(name for name in params if name.partition("__")[0] not in before)
+        for name in params:
+            axis, nested, _ = name.partition("__")
+            if nested and isinstance(value := params.get(axis, before[axis]), str):
+                raise ValueError(f"{name}: {axis}={value!r} is a name; set {axis} to an object with settings first")
+        try:
+            super().set_params(**params)
+        except BaseException:
+            self.__dict__.update(before)
+            raise
         return self
 
     @classmethod
@@ -281,7 +294,7 @@ class ALIAS(BaseEstimator):
         """
         start = time.perf_counter()
         fitted = self._unfitted()
-        with one_blas_thread():
+        with one_blas_thread(), collected_warnings() as fitted.notes_:
             fitted._fit(X, names)
         fitted.seconds_ = time.perf_counter() - start
         # Only now: a fit that fails leaves the estimator as it was.
@@ -296,16 +309,18 @@ class ALIAS(BaseEstimator):
         return fresh
 
     def _fit(self, X: Any, names: Sequence[str] | None) -> None:
-        self.notes_: list[str] = []
         self._check_parameters()
+        # As they are now: settings may be shared, and changed later.
+        self.parameters_ = {
+            name: deepcopy(value) if isinstance(value, BaseEstimator) else value
+            for name, value in self.get_params(deep=False).items()
+        }
         data = self._validate(X, names)
-        moments = data if isinstance(data, Moments) else Moments.of(data, self._names)
-        if self.standardize:
-            moments = moments.standardised()
+        moments = self._moments(data)
         linear = LinearOnTable(moments)
         score = self._make_score(data, moments)
         pruner = self._pruner(score)
-        if isinstance(data, Moments) and getattr(pruner, "needs_rows", False):
+        if isinstance(data, Moments) and hasattr(pruner, "explain") and getattr(pruner, "needs_rows", True):
             raise ValueError(f"prune={self.prune!r} needs the rows of the table, X is Moments; prune=None needs none")
         with self._stored(score), progress_bar(self.verbose) as callback:
             found = discover(
@@ -317,7 +332,13 @@ class ALIAS(BaseEstimator):
                 time_budget=self.time_budget,
                 callback=callback,
             )
-        A, self.prune_table_ = self._pruned(pruner, data, linear, found.A)
+        A = found.A.copy()
+        self.prune_table_: list[pruning.Verdict] = []
+        try:
+            A, self.prune_table_ = self._pruned(pruner, data, linear, found.A)
+        except KeyboardInterrupt:
+            found = dataclasses.replace(found, stopped="interrupted")
+            warn("interrupted while pruning: the graph is the one that the search found, not pruned")
         self._describe(found, A, linear, score)
         self._diagnose(moments, score)
 
@@ -333,6 +354,8 @@ class ALIAS(BaseEstimator):
         named = isinstance(self.criterion, str | Criterion)
         if isinstance(self.criterion, str):
             choose("criterion", self.criterion, CRITERIA)
+        elif isinstance(self.criterion, type):
+            raise ValueError(f"criterion={self.criterion!r} is a class: settings are made by calling it")
         elif not named and not callable(self.criterion):
             raise ValueError(
                 f"criterion={self.criterion!r}: allowed are {', '.join(map(repr, CRITERIA))}, BIC(...), "
@@ -343,6 +366,10 @@ class ALIAS(BaseEstimator):
             raise ValueError(
                 f"regression={self.regression!r} has no effect on criterion={self.criterion!r}, which has its own: "
                 "leave it out"
+            )
+        if hasattr(self.regression, "residual") and not hasattr(self.regression, "bind"):
+            raise ValueError(
+                f"regression={self.regression!r} holds its own data: give criterion=Score(None, regression, 'bic-nv')"
             )
         if self.standardize and isinstance(self.criterion, Score):
             raise ValueError("standardize=True has no effect on a Score, which holds its own data: standardise those")
@@ -368,13 +395,13 @@ class ALIAS(BaseEstimator):
         self._names = default_names(d) if known is None else check_names([str(name) for name in known], d)
         check_values(values, self._names)
         for sentence in data_warnings(values, self._names):
-            self._note(sentence)
+            warn(sentence, DataWarning)
         return values
 
-    def _note(self, sentence: str) -> None:
-        """Warn, and remember that."""
-        self.notes_.append(sentence)
-        warn(sentence, DataWarning)
+    def _moments(self, data: Any) -> Moments:
+        """The statistics of the table, of standardised columns if asked."""
+        moments = data if isinstance(data, Moments) else Moments.of(data, self._names)
+        return moments.standardised() if self.standardize else moments
 
     def _make_score(self, data: Any, moments: Moments) -> GraphScore:
         """What is maximised."""
@@ -394,6 +421,8 @@ class ALIAS(BaseEstimator):
 
     def _pruner(self, score: GraphScore) -> Any:
         """What ``prune`` stands for: settings, a callable, or None."""
+        if isinstance(self.prune, Settings):
+            self.prune.check()
         if isinstance(self.prune, type):
             raise ValueError(f"prune={self.prune!r} is a class: settings are made by calling it")
         if self.prune is None or hasattr(self.prune, "explain") or callable(self.prune):
@@ -413,7 +442,7 @@ class ALIAS(BaseEstimator):
 
     def _algorithm(self) -> Any:
         """Names and settings as they are; a class of Stable-Baselines3 as settings of it."""
-        if not isinstance(self.algorithm, type):
+        if not isinstance(self.algorithm, type) or self.algorithm in AXES["algorithm"]:
             return self.algorithm
         from . import sb3
 
@@ -435,7 +464,8 @@ class ALIAS(BaseEstimator):
             return A.copy(), []
         verdicts: list[pruning.Verdict] = []
         if hasattr(pruner, "explain"):
-            verdicts = pruner.explain(data if pruner.needs_rows else linear, A, n_jobs=self.n_jobs)
+            rows = getattr(pruner, "needs_rows", True)
+            verdicts = pruner.explain(data if rows else linear, A, n_jobs=self.n_jobs)
             pruned = pruning.kept(A, verdicts)
         else:
             pruned = as_adjacency(pruner(data, A.copy()), "the result of prune")
@@ -447,6 +477,7 @@ class ALIAS(BaseEstimator):
         return pruned, verdicts
 
     def _describe(self, found: SearchResult, A: NDArray[np.uint8], linear: LinearOnTable, score: GraphScore) -> None:
+        self._criterion_name = score.criterion.name if isinstance(score, Score) else "score"
         self.adjacency_raw_, self.adjacency_matrix_ = found.A, A
         self.score_ = found.score
         self.search_ = found
@@ -468,11 +499,12 @@ class ALIAS(BaseEstimator):
         }
         sorted_by_variance = self.diagnostics_["varsortability"]
         if isinstance(score, Score) and score.criterion.equal_variances and sorted_by_variance > SORTABLE:
-            self._note(
+            warn(
                 f"{score.criterion.name} assumes equal noise variances and reads the scale of the columns; sorting "
                 f"by variance alone would order {sorted_by_variance:.0%} of the causal pairs of this graph alike. "
                 "If the columns do not share one natural unit the directions may be an artefact of their units; "
-                "criterion='bic-nv' with linear regression does not depend on units"
+                "criterion='bic-nv' with linear regression does not depend on units",
+                DataWarning,
             )
 
     # What a fitted model says.
@@ -483,10 +515,12 @@ class ALIAS(BaseEstimator):
         For cross-validation. A Score or a callable as the criterion holds its own data and cannot be asked.
         """
         check_is_fitted(self)
-        if not isinstance(self.criterion, str | Criterion):
+        model = type(self)(**self.parameters_)
+        if not isinstance(model.criterion, str | Criterion):
             raise ValueError("score(X) needs criterion='bic-nv' or another that can be computed on other data")
         values = validate_data(self, X, reset=False, dtype=np.float64, ensure_min_samples=2)
-        return float(Score(self._prepared(values), self.regression, self.criterion)(self.adjacency_matrix_))
+        model._names = self._names
+        return float(model._make_score(values, model._moments(values))(self.adjacency_matrix_))
 
     @property
     def free_(self) -> NDArray[np.bool_]:
@@ -516,8 +550,10 @@ class ALIAS(BaseEstimator):
             parts = [str(self.edges_)]
         elif self.adjacency_raw_.any():
             parts = ["no edges are left after pruning"]
-        else:
+        elif self.search_.certified:
             parts = ["no edges: the score prefers the columns to be independent"]
+        else:
+            parts = [f"no edges were found before the search ended ({self.search_.stopped})"]
         if removed := removed_edges(self.prune_table_, self._names):
             parts.append(removed)
         parts.append(
@@ -525,10 +561,6 @@ class ALIAS(BaseEstimator):
             f"{self._criterion_name} {self.score_:.6f}, {self.seconds_:.1f} s"
         )
         return "\n\n".join(parts)
-
-    @property
-    def _criterion_name(self) -> str:
-        return self.criterion if isinstance(self.criterion, str) else getattr(self.criterion, "name", "score")
 
     def run(self) -> dict[str, Any]:
         """What was run, with which settings and versions, and how the search ended: the content of ``run.json``."""
@@ -539,10 +571,10 @@ class ALIAS(BaseEstimator):
             "columns": self.n_features_in_,
             "parameters": {
                 name: getattr(value, "__qualname__", value)
-                for name, value in self.get_params(deep=False).items()
+                for name, value in self.parameters_.items()
                 if name != "verbose"
             },
-            "seed": self.random_state,
+            "seed": self.parameters_["random_state"],
             "score": self.score_,
             "edges": int(self.adjacency_matrix_.sum()),
             "edges_before_pruning": int(self.adjacency_raw_.sum()),
@@ -583,9 +615,10 @@ class ALIAS(BaseEstimator):
         """
         run = self.run()
         content = {key: value for key, value in about.items() if key not in run} | run | about
+        text = as_json(content)
         files = write_graph(folder, self.adjacency_matrix_, self._names, weights=self.weights_, free=self.free_)
         file = Path(folder) / "run.json"
-        write_atomically(file, (json.dumps(content, indent=2, default=str) + "\n").encode())
+        write_atomically(file, text)
         return [*files, file]
 
 

@@ -22,7 +22,8 @@ def progress_bar(verbose: int) -> Iterator[Callable[[Progress], None] | None]:
         def show(progress: Progress) -> None:
             bar.total = progress.n_steps
             bar.set_postfix_str(f"score {progress.best_score:.5f}", refresh=False)
-            bar.update(1)
+            bar.n = progress.step
+            bar.refresh()
 
         yield show
 

@@ -49,8 +49,10 @@ def add_to(commands: Any) -> None:
         metavar="NAME",
         default="bic-nv",
         help="bic-nv: unequal noise variances, independent of units (default); bic-ev, ls: equal noise "
-        "variances, for columns that share a unit",
+        "variances, for columns that share a unit; ebic-nv, ebic-ev: with a price for many columns",
     )
+    model.add_argument("--gamma", type=float, metavar="G", help="of bic: weight of the price for many columns, 0 to 1")
+    model.add_argument("--discount", type=float, metavar="F", help="of bic: factor of the price ln n (default: 1)")
     model.add_argument(
         "--regression", metavar="NAME", default="linear", help="linear (default); gp: Gaussian processes"
     )
@@ -87,7 +89,7 @@ def add_to(commands: Any) -> None:
     search.add_argument("--seed", type=seed, default=0, metavar="N", help="same seed, same graph (default: 0)")
     search.add_argument("--jobs", type=int, metavar="N", help="threads (default: every core)")
     table = p.add_argument_group("table")
-    table.add_argument("--columns", nargs="+", metavar="NAME", help="use these columns only")
+    table.add_argument("--columns", nargs="+", action="extend", metavar="NAME", help="use these columns only")
     table.add_argument("--drop-constant", action="store_true", help="leave constant columns out instead of refusing")
     p.add_argument("-q", "--quiet", action="store_true", help="print nothing but warnings and errors")
 
@@ -122,6 +124,7 @@ def _parameters(arguments: argparse.Namespace) -> dict[str, Any]:
     from ..scores import CRITERIA, REGRESSIONS
     from ..search import ALGORITHMS, STARTS
 
+    prices = {"--gamma": arguments.gamma, "--discount": arguments.discount}
     gp = {"--gp-alpha": arguments.gp_alpha, "--gp-median-scale": arguments.gp_median_scale or None}
     algorithm = {
         "--n-steps": arguments.n_steps,
@@ -131,7 +134,7 @@ def _parameters(arguments: argparse.Namespace) -> dict[str, Any]:
     pruning = {"--prune-threshold": arguments.prune_threshold, "--prune-alpha": arguments.prune_alpha}
     prune = _settings("prune", arguments.prune, PRUNERS, pruning, also=("auto", "none"))
     return {
-        "criterion": _settings("criterion", arguments.criterion, CRITERIA),
+        "criterion": _settings("criterion", arguments.criterion, CRITERIA, prices),
         "regression": _settings("regression", arguments.regression, REGRESSIONS, gp),
         "algorithm": _settings("algorithm", arguments.algorithm, ALGORITHMS, algorithm, also=("auto",)),
         "prune": None if arguments.prune == "none" else prune,
@@ -162,7 +165,8 @@ def _settings(
         parameter = text.removeprefix(f"--{option}-").removeprefix("--gp-").removeprefix("--").replace("-", "_")
         if settings is None or not hasattr(settings, parameter):
             homes = ", ".join(home for home, kind in known.items() if hasattr(kind(), parameter))
-            raise ValueError(f"{text} is a setting of --{option} {homes}; with --{option} {name} it has no effect")
+            end = "name it" if name == "auto" else f"with --{option} {name} it has no effect"
+            raise ValueError(f"{text} is a setting of --{option} {homes}: {end}")
         settings.set_params(**{parameter: value})
     return settings if used else name
 

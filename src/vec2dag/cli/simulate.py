@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import __version__
-from .shared import DONE, seed, write_json
+from .shared import DONE, seed
 
 __all__ = ["add_to", "run"]
 
@@ -59,7 +59,7 @@ class _ListPresets(argparse.Action):
 def run(arguments: argparse.Namespace) -> int:
     """Draw and write."""
     from .. import simulate
-    from ..files.atomic import check_writable
+    from ..files.atomic import check_writable, write_json
     from ..files.graphs import write_graph
     from ..files.tables import write_table
 

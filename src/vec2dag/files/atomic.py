@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
+from typing import Any
 
 PathLike = str | os.PathLike[str]
 
@@ -53,3 +55,13 @@ def write_atomically(file: Path, content: bytes) -> None:
         os.replace(temporary, file)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def write_json(file: Path, content: Any) -> None:
+    """Write JSON, atomically; what JSON does not know is written as text."""
+    write_atomically(file, as_json(content))
+
+
+def as_json(content: Any) -> bytes:
+    """JSON for people to read; what it does not know is written as text."""
+    return (json.dumps(content, indent=2, default=str) + "\n").encode()

@@ -17,6 +17,7 @@ from .._parallel import one_blas_thread, run_each
 from .._settings import Settings
 from ..graph import as_adjacency
 from ..moments import Moments
+from ..scores import criteria
 from ..scores.linear import LinearOnTable, as_linear, has_rows
 from .additive import additive_terms
 from .independence import kci, kernel_test
@@ -104,11 +105,13 @@ def explain_linear(
     ]
 
 
-def prune_bic(X: ArrayLike | Moments | LinearOnTable, A: ArrayLike) -> NDArray[np.uint8]:
+def prune_bic(
+    X: ArrayLike | Moments | LinearOnTable, A: ArrayLike, gamma: float = 0.0, discount: float = 1.0
+) -> NDArray[np.uint8]:
     """Remove edges, the least useful of a node first, while that improves the linear ``bic-nv`` score.
 
-    The edge ``i -> j`` gains ``n ln(r_without / r_with) - ln n``, r being the mean squared residual of j. This does not
-    depend on units and has no threshold to choose.
+    The edge ``i -> j`` gains ``n ln(r_without / r_with) - ln n``, r being the mean squared residual of j, or less where
+    parents cost more (:class:`vec2dag.BIC`). This does not depend on units and has no threshold to choose.
 
     Parameters
     ----------
@@ -116,25 +119,32 @@ def prune_bic(X: ArrayLike | Moments | LinearOnTable, A: ArrayLike) -> NDArray[n
     A : array of shape (d, d)
         Adjacency matrix of a DAG. Not modified.
 
+    gamma, discount : float, default 0.0 and 1.0
+        Prices, as in :class:`vec2dag.BIC`.
+
     Returns
     -------
     A : array of shape (d, d), uint8
     """
-    return kept(A, explain_bic(X, A))
+    return kept(A, explain_bic(X, A, gamma, discount))
 
 
-def explain_bic(X: ArrayLike | Moments | LinearOnTable, A: ArrayLike) -> list[Verdict]:
+def explain_bic(
+    X: ArrayLike | Moments | LinearOnTable, A: ArrayLike, gamma: float = 0.0, discount: float = 1.0
+) -> list[Verdict]:
     """What :func:`prune_bic` decides of every edge of ``A``, in row-major order.
 
     The gain of a removed edge is that when it was removed, of a kept edge that in the pruned graph.
     """
     linear = as_linear(X)
     adjacency = _checked(A, linear.d)
+    criterion = criteria.BIC(gamma=gamma, discount=discount)
+    steps = criterion.edge_price(linear.n, linear.d) * np.diff(criterion.prices(linear.n, linear.d))
     verdicts = []
     for node in range(linear.d):
         parents = np.flatnonzero(adjacency[:, node]).tolist()
         while parents:
-            gains = _bic_gains(linear, node, parents)
+            gains = _bic_gains(linear, node, parents, float(steps[len(parents) - 1]))
             # Of parents that are worth the same, such as copies, the first stays.
             weakest = max(k for k, gain in enumerate(gains) if gain <= min(gains) + 1e-9 * linear.n)
             if gains[weakest] >= 0:
@@ -144,11 +154,11 @@ def explain_bic(X: ArrayLike | Moments | LinearOnTable, A: ArrayLike) -> list[Ve
     return _row_major(verdicts)
 
 
-def _bic_gains(linear: LinearOnTable, node: int, parents: list[int]) -> list[float]:
-    """What each parent adds to -(n ln r + k ln n)."""
+def _bic_gains(linear: LinearOnTable, node: int, parents: list[int], price: float) -> list[float]:
+    """What each parent adds to -n ln r, less the price of the last one."""
     whole = linear.residual(node, parents)
     without = (linear.residual(node, [p for p in parents if p != i]) for i in parents)
-    return [linear.n * math.log(r / whole) - math.log(linear.n) for r in without]
+    return [linear.n * math.log(r / whole) - price for r in without]
 
 
 # --- CAM ------------------------------------------------------------------------------------------------------
@@ -310,14 +320,27 @@ class Threshold(Settings):
 
 @dataclass
 class BIC(Settings):
-    """Remove edges while that improves the linear ``bic-nv`` score: :func:`prune_bic`."""
+    """Remove edges while that improves the linear ``bic-nv`` score: :func:`prune_bic`.
+
+    Parameters
+    ----------
+    gamma, discount : float, default 0.0 and 1.0
+        Prices, as in :class:`vec2dag.BIC`.
+    """
 
     name: ClassVar[str] = "bic"
     needs_rows: ClassVar[bool] = False
 
+    gamma: float = 0.0
+    discount: float = 1.0
+
+    def check(self) -> None:
+        """Refuse impossible values."""
+        criteria.BIC(gamma=self.gamma, discount=self.discount)
+
     def explain(self, X: Any, A: ArrayLike, n_jobs: int | None = None) -> list[Verdict]:
         """Of every edge of ``A`` why it stays or goes."""
-        return explain_bic(X, A)
+        return explain_bic(X, A, self.gamma, self.discount)
 
 
 @dataclass

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import gammaln
 
 from .. import _kernels
 from .._checks import choose, number
@@ -80,8 +81,14 @@ class Criterion(Settings):
         return self.edge_price(n, d) / (n * d)
 
     def compiled(self, n: int, d: int) -> tuple[int, float, float, Array]:
-        """The criterion as the kernels take it."""
-        return self.kind, self.penalty(n, d), float(self.offset), self.prices(n, d)
+        """The criterion as the kernels take it; refuses prices that are none."""
+        penalty, prices = float(self.penalty(n, d)), np.asarray(self.prices(n, d), dtype=np.float64)
+        if not 0 <= penalty < math.inf or prices.shape != (d + 1,) or not np.isfinite(prices).all():
+            raise ValueError(
+                f"{self!r} must price an edge with a finite number of at least 0, and 0 to {d} parents with finite "
+                f"numbers, got {penalty * n * d!r} and {prices.tolist()}"
+            )
+        return self.kind, penalty, float(self.offset), prices
 
     def link(self, residuals: ArrayLike) -> Array:
         """What is summed over nodes: the logarithm of residuals for ``bic-nv``, residuals otherwise."""
@@ -100,29 +107,45 @@ class Criterion(Settings):
 
 @dataclass
 class BIC(Criterion):
-    """The Bayesian information criterion of Gaussian noises.
+    """The Bayesian information criterion of Gaussian noises, and its extension to many columns.
+
+    ``k`` parents of a node cost ``discount k ln n + 2 gamma ln C(d - 1, k)``. The second term is the extended criterion
+    (EBIC, Chen & Chen 2008): the best of many candidates looks better than it is, and there are ``C(d - 1, k)`` sets of
+    k candidates. Beyond half of the candidates, where sets become fewer again, it stays as it is.
 
     Parameters
     ----------
     variances : {"unequal", "equal"}, default "unequal"
         Of the noises. ``"unequal"`` with linear regression does not depend on the units of the columns and is the same
         for all members of a Markov equivalence class; ``"equal"`` reads the variances themselves.
+    gamma : float, default 0.0
+        Weight of the second term, usually from 0 to 1.
+    discount : float, default 1.0
+        Factor of the first term, as in Tetrad.
+    multiplicity : {"exact", "constant"}, default "exact"
+        ``"constant"`` takes ``k ln d`` for ``ln C(d - 1, k)``: every parent costs the same.
     offset : float, default 0.0
         Added to every mean squared residual; the released implementation of the paper has ``1e-8`` in ``bic-nv``.
     """
 
     variances: str = "unequal"
+    gamma: float = 0.0
+    discount: float = 1.0
+    multiplicity: str = "exact"
     offset: float = 0.0
 
     def check(self) -> None:
         """Refuse impossible values."""
         choose("variances", self.variances, VARIANCES)
+        number("gamma", self.gamma, least=0)
+        number("discount", self.discount, least=0)
+        choose("multiplicity", self.multiplicity, dict.fromkeys(("exact", "constant")))
         number("offset", self.offset, least=0)
 
     @property
     def name(self) -> str:
-        """``"bic-nv"`` or ``"bic-ev"``."""
-        return f"bic-{VARIANCES[self.variances][1]}"
+        """``"bic-nv"``, ``"bic-ev"``, ``"ebic-nv"`` or ``"ebic-ev"``."""
+        return f"{'ebic' if self.gamma else 'bic'}-{VARIANCES[self.variances][1]}"
 
     @property
     def kind(self) -> int:
@@ -130,8 +153,23 @@ class BIC(Criterion):
         return VARIANCES[self.variances][0]
 
     def edge_price(self, n: int, d: int) -> float:
-        """``ln n``."""
-        return math.log(n)
+        """``discount ln n + 2 gamma ln (d - 1)``."""
+        return self.discount * math.log(n) + 2.0 * self.gamma * float(self._multiplicities(d)[1])
+
+    def prices(self, n: int, d: int) -> Array:
+        """What k = 0, ..., d parents of a node cost, (d + 1,), in prices of a first one."""
+        k, first = np.arange(d + 1.0), self.edge_price(n, d)
+        if self.gamma == 0 or first == 0 or self.multiplicity == "constant":
+            return k
+        return (self.discount * k * math.log(n) + 2.0 * self.gamma * self._multiplicities(d)) / first
+
+    def _multiplicities(self, d: int) -> Array:
+        """``ln C(d - 1, k)`` for k = 0, ..., d, or what stands for it."""
+        k = np.arange(d + 1.0)
+        if self.multiplicity == "constant":
+            return k * math.log(d)
+        m, k = d - 1.0, np.minimum(k, max((d - 1) // 2, min(1, d - 1)))
+        return gammaln(m + 1) - gammaln(k + 1) - gammaln(m - k + 1)
 
 
 VARIANCES = {"unequal": (_kernels.BIC_NV, "nv"), "equal": (_kernels.BIC_EV, "ev")}
@@ -173,10 +211,15 @@ class LeastSquares(Criterion):
 CRITERIA: dict[str, Callable[[], Criterion]] = {
     "bic-nv": BIC,
     "bic-ev": partial(BIC, "equal"),
+    "ebic-nv": partial(BIC, gamma=0.5),
+    "ebic-ev": partial(BIC, "equal", gamma=0.5),
     "ls": LeastSquares,
 }
 
 
 def as_criterion(criterion: Any) -> Criterion:
     """The criterion that a name stands for, or a copy of the object, which later changes of it do not reach."""
-    return copy(criterion) if isinstance(criterion, Criterion) else choose("criterion", criterion, CRITERIA)()
+    if not isinstance(criterion, Criterion):
+        return choose("criterion", criterion, CRITERIA)()
+    criterion.check()
+    return copy(criterion)

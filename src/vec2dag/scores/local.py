@@ -51,10 +51,21 @@ class LocalCache:
             raise ValueError(f"max_bytes must be at least {BYTES}, got {max_bytes!r}")
         self.max_bytes = max_bytes
         self.hits = self.misses = self.bytes = 0
+        self._owner: object = None
         self._values: OrderedDict[tuple[int, int], float] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._values)
+
+    def belong_to(self, regression: "Regression") -> None:
+        """Hold residuals of this regression, and of no other."""
+        try:
+            owner: object = regression.fingerprint() or regression
+        except ValueError:
+            owner = regression
+        if self._owner is not None and self._owner != owner:
+            raise ValueError("cache holds residuals of other data or of another regression: every score needs its own")
+        self._owner = owner
 
     def get(self, key: tuple[int, int]) -> float | None:
         """The residual, or None; counted."""
@@ -148,6 +159,8 @@ class LocalScores:
         effective_jobs(n_jobs)
         self.regression, self.n_jobs = regression, n_jobs
         self.cache = LocalCache() if cache is None else cache
+        if cache is not None:
+            cache.belong_to(regression)
         self.fits = 0
         self.deadline = math.inf
         self._file: Path | None = None
@@ -214,7 +227,7 @@ class LocalScores:
         if getattr(backend, "supports_sharedmem", False):
             # Threads of our own: joblib's take 10 to 30 ms a batch to start, as long as ten fits to a few hundred rows.
             with one_blas_thread():
-                yield from run_lazily(lambda k: _fit(self.regression, keys[k]), len(keys), self.n_jobs)
+                yield from run_lazily(lambda k: _fit_alone(self.regression, keys[k]), len(keys), self.n_jobs)
         else:
             parallel = joblib.Parallel(self.n_jobs, return_as="generator")
             yield from parallel(joblib.delayed(_fit)(self.regression, key) for key in keys)
@@ -252,7 +265,7 @@ class LocalScores:
         fingerprint = self.regression.fingerprint()
         if fingerprint is None:
             reason = (
-                "linear regressions take microseconds"
+                "those that take microseconds are not"
                 if self.cheap
                 else "a regression without a fingerprint cannot be told from another"
             )
@@ -283,6 +296,12 @@ class LocalScores:
 
 def _members(mask: int) -> list[int]:
     return [p for p in range(mask.bit_length()) if mask >> p & 1]
+
+
+def _fit_alone(regression: "Regression", key: tuple[int, int]) -> float:
+    """One local regression, which BLAS does not divide among threads even if nobody waits for it any more."""
+    with one_blas_thread():
+        return _fit(regression, key)
 
 
 def _fit(regression: "Regression", key: tuple[int, int]) -> float:

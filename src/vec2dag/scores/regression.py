@@ -88,4 +88,8 @@ class _Foreign(Regression):
 
 def as_regression(regression: Any) -> Regression:
     """The object itself, or what makes somebody else's answer all that a score asks."""
-    return regression if isinstance(regression, Regression) else _Foreign(regression)
+    if not isinstance(regression, Regression):
+        return _Foreign(regression)
+    if not hasattr(regression, "names"):
+        regression.names = default_names(regression.d)
+    return regression

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import _kernels
 from .._checks import choose
+from .._settings import Settings
 from ..graph import as_adjacency
 from ..moments import Moments
 from .criteria import Criterion, as_criterion
@@ -233,6 +234,8 @@ def describe(regression: Any) -> Any:
             "GaussianProcess(...), SklearnRegression(...), objects with fit and predict, and objects that hold data "
             "and have residual"
         )
+    if isinstance(regression, Settings):
+        regression.check()
     return SklearnRegression(regression) if hasattr(regression, "predict") else regression
 
 

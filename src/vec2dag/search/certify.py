@@ -1,12 +1,13 @@
 """From a good DAG to one that neither single edges nor insertions improve, and what exactly has been checked."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..graph import as_adjacency, is_dag, topological_order
-from ..scores import Score
+from ..scores import Score, needs_local
 from .budget import Budget
 from .descent import Candidate, Descent, descent_of, resolution
 
@@ -44,9 +45,10 @@ class Certificate:
         if self.exact:
             return "the best of all DAGs"
         places = "at any place" if self.all_places else "at a place where an estimate saw hope"
+        elimination = ", nor a backward elimination along the order," if self.elimination else ""
         return (
             "no addition, removal or reversal of an edge and no insertion of a column elsewhere in the order, "
-            f"{places}, improves the score by more than {self.resolution:.1e}"
+            f"{places},{elimination} improves the score by more than {self.resolution:.1e}"
         )
 
 
@@ -86,7 +88,7 @@ def insertion_search(score: Score, start: ArrayLike) -> Refined:
     Refined
         At least as good as the start, with a certificate.
     """
-    values = np.asarray(start)
+    score, values = needs_local(score, "insertion_search"), np.asarray(start)
     descent = descent_of(score)
     if values.ndim == 1:
         if sorted(values.tolist()) != list(range(score.d)):
@@ -94,6 +96,8 @@ def insertion_search(score: Score, start: ArrayLike) -> Refined:
         best, _ = descent.descend(values)
     else:
         A = as_adjacency(values, "start")
+        if A.shape != (score.d, score.d):
+            raise ValueError(f"start must be an order of 0..{score.d - 1} or a DAG, got shape {A.shape}")
         best = Candidate(A, float(score(A)), topological_order(A))
     return certify(score, descent, best, Budget())
 
@@ -101,16 +105,21 @@ def insertion_search(score: Score, start: ArrayLike) -> Refined:
 def certify(score: Score, descent: Descent, best: Candidate, budget: Budget) -> Refined:
     """Alternate single edges and insertions until neither improves, or until the budget is over."""
     least, all_places, eliminate = resolution(score), score.d <= FULL_CERTIFICATE, _affords_elimination(score)
-    while not budget.over:
-        best = _edge_descent(score, best)
-        found, _ = descent.descend(best.order, floor=best.score, full=all_places)
-        if found.score <= best.score + least and eliminate:
-            found = _eliminate(score, best.order)
-        if found.score > best.score + least:
-            best = found
-        elif not budget.over:
-            return Refined(best.A, best.score, best.order, Certificate(False, all_places, eliminate, least))
-    return Refined(best.A, best.score, best.order)
+    certificate = None
+    # What has been reached when the time is over, or somebody interrupts, stays.
+    with budget.guard(score):
+        while not budget.over:
+            for better in _edge_descent(score, best):
+                best = better
+            found, _ = descent.descend(best.order, floor=best.score, full=all_places)
+            if found.score <= best.score + least and eliminate:
+                found = _eliminate(score, best.order)
+            if found.score > best.score + least:
+                best = found
+            elif not budget.over:
+                certificate = Certificate(False, all_places, eliminate, least)
+                break
+    return Refined(best.A, best.score, best.order, certificate)
 
 
 def _affords_elimination(score: Score) -> bool:
@@ -139,8 +148,8 @@ def _eliminate(score: Score, order: NDArray[np.int64]) -> Candidate:
         A[worst[losing], nodes[losing]] = 0
 
 
-def _edge_descent(score: Score, start: Candidate) -> Candidate:
-    """Add, remove or reverse single edges while that improves the score."""
+def _edge_descent(score: Score, start: Candidate) -> Iterator[Candidate]:
+    """Add, remove or reverse single edges while that improves the score; every better graph on the way."""
     A, best, d, least = start.A.copy(), start.score, score.d, resolution(score)
     while True:
         links, table = score.toggles(A)
@@ -166,9 +175,9 @@ def _edge_descent(score: Score, start: Candidate) -> Candidate:
             if is_dag(changed) and (value := float(score(changed))) > best + least:
                 A, best = changed, value
         if best == before:
-            # Of the orders of A the one nearest to the old: where they agree, insertions have been tried.
-            order = start.order[topological_order(A[np.ix_(start.order, start.order)])]
-            return Candidate(A, best, order) if best > start.score else start
+            return
+        # Of the orders of A the one nearest to the old: where they agree, insertions have been tried.
+        yield Candidate(A.copy(), best, start.order[topological_order(A[np.ix_(start.order, start.order)])])
 
 
 def _reachable(A: NDArray[np.uint8]) -> NDArray[np.bool_]:

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._checks import generator
 from ..graph import topological_order
 from ..scores import GraphScore, Score, as_score, needs_local
 from .budget import Budget, Callback
@@ -85,7 +86,7 @@ def discover(
     SearchResult
         Also after ``KeyboardInterrupt``, with a warning.
     """
-    score = as_score(score, d)
+    score, rng = as_score(score, d), generator(rng)
     budget = Budget(time_budget, callback)
     fits = 0 if score.local is None else score.local.fits
     chosen = _algorithm(algorithm, score, refine)
@@ -138,8 +139,8 @@ def _refine(
             if not budget.cancelled:
                 refined = certify(score, descent, best, budget)
                 best, certificate = refined, refined.certificate
-    stopped = budget.stopped if certificate is None and budget.over else found.stopped
-    return replace(found, A=best.A, score=best.score, stopped=stopped or found.stopped, certificate=certificate)
+    stopped = found.stopped if certificate is not None or not budget.over else str(budget.stopped)
+    return replace(found, A=best.A, score=best.score, stopped=stopped, certificate=certificate)
 
 
 def _best(*candidates: Candidate) -> Candidate:
@@ -151,5 +152,5 @@ def _restarts(score: Score, best: Candidate, rng: np.random.Generator, budget: B
     """What chains of the policy over orders make of a local optimum; on few nodes, until independent ones agree."""
     small = score.d <= SMALL
     chains = Orders(batch_size=8, stall=5 if small else 1, agree=2 if small else 1)
-    found = chains.climb(score, rng, best, Budget(callback=None, outer=budget))
+    found = chains.climb(score, rng, best, Budget(outer=budget))
     return Candidate(found.A, found.score, topological_order(found.A))

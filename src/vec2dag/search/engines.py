@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from .. import _kernels
-from .._checks import choose, number, whole_number
+from .._checks import choose, generator, number, whole_number
 from .._parallel import run_each
 from .._settings import Settings
 from ..graph import vec2dag
@@ -22,7 +22,7 @@ from ..scores import GraphScore, Score, as_score, needs_local
 from .budget import Budget, Callback
 from .gradient import Batch, Engine, SearchResult, climb
 from .policy import Adam, GaussianPolicy, Optimiser, RMSprop
-from .start import Start
+from .start import Start, find_start
 
 __all__ = ["A2C", "GRADIENTS", "PPO", "REINFORCE", "Conditional", "NodeCredit", "policy_gradient"]
 
@@ -536,11 +536,18 @@ def as_algorithm(algorithm: Any, known: Mapping[str, Callable[[], Any]]) -> Any:
     """The settings that a name stands for, or the object itself if it can search."""
     if isinstance(algorithm, str):
         return choose("algorithm", algorithm, known)()
-    if not hasattr(algorithm, "search") or isinstance(algorithm, type):
+    if isinstance(algorithm, type):
+        raise ValueError(f"algorithm={algorithm!r} is a class: settings are made by calling it")
+    if not hasattr(algorithm, "search"):
         raise ValueError(
             f"algorithm={algorithm!r}: allowed are {', '.join(map(repr, known))}, and settings such as "
             "PPO(n_steps=1000)"
         )
+    missing = [name for name in ("name", "descends", "reports_mean", "takes_start") if not hasattr(algorithm, name)]
+    if missing:
+        raise ValueError(f"algorithm={algorithm!r} cannot be used: it has no {', '.join(missing)}")
+    if isinstance(algorithm, Settings):
+        algorithm.check()
     return algorithm
 
 
@@ -550,7 +557,7 @@ def policy_gradient(
     rng: np.random.Generator,
     d: int | None = None,
     algorithm: Any = "ppo",
-    init: GaussianPolicy | None = None,
+    init: Any = None,
     time_budget: float | None = None,
     callback: Callback | None = None,
 ) -> SearchResult:
@@ -566,8 +573,8 @@ def policy_gradient(
     algorithm : {"ppo", "a2c", "reinforce", "conditional", "credit"} or settings, default "ppo"
         ``PPO(...)`` and so on, or those of :mod:`vec2dag.sb3`. ``"conditional"`` and ``"credit"`` need a
         :class:`Score`; the others take any callable.
-    init : GaussianPolicy, optional
-        Where to start; the default is the paper's cold start. It is not modified.
+    init : GaussianPolicy, adjacency matrix (d, d), or order (d,), optional
+        Where to start; the default is the algorithm's own cold start. It is not modified.
     time_budget : float, optional
         Seconds after which the best DAG so far is returned.
     callback : callable, optional
@@ -579,5 +586,6 @@ def policy_gradient(
         Also after ``KeyboardInterrupt``, with a warning.
     """
     chosen = as_algorithm(algorithm, GRADIENTS)
-    start = Start() if init is None else Start("given", policy=init)
-    return chosen.search(as_score(score, d), rng=rng, start=start, budget=Budget(time_budget, callback))
+    graph_score = as_score(score, d)
+    start = find_start("random" if init is None else init, graph_score, greedy=False)
+    return chosen.search(graph_score, rng=generator(rng), start=start, budget=Budget(time_budget, callback))

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..scores import Score
+from ..scores import Score, needs_local
 from .certify import Certificate, Refined
 
 __all__ = ["exact_search"]
@@ -18,7 +18,7 @@ def exact_search(score: Score, max_nodes: int = 12) -> Refined:
     max_nodes : int, default 12
         Refuse more: time and memory grow as ``d 2^d``.
     """
-    d = score.d
+    d = needs_local(score, "exact_search").d
     if not score.criterion.decomposable:
         raise ValueError("exact_search needs a score that is a sum over nodes: 'bic-nv' or 'ls'")
     if d > max_nodes:

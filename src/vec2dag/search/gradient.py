@@ -24,7 +24,7 @@ class SearchResult:
     Attributes
     ----------
     A : array of shape (d, d), uint8
-        The best DAG met, sampled or decoded from the mean.
+        The best DAG met, or what refinement has made of it.
     score : float
         Its score.
     mode, mode_score
@@ -36,7 +36,7 @@ class SearchResult:
         for regressions other than linear also ``fits``, those made so far, and ``hit_rate``, the share of local scores
         that were already known.
     n_iter : int
-        Steps made.
+        Steps made on all rows, before refinement; ``history`` has one entry for each.
     stopped : str
         ``"steps"``, ``"settled"``, ``"time"``, ``"callback"`` or ``"interrupted"``.
     init : str
@@ -157,9 +157,9 @@ def climb(
     policy = engine.policy
     record = Record(score, n_steps, patience, budget)
     mode = policy.mode()
-    record.offer(mode, float(score(mode)))
     reason = None
     with budget.guard(score):
+        record.offer(mode, float(score(mode)))
         for _ in range(n_steps):
             batch = engine.step(rng)
             record.offer(batch.A, batch.score)
@@ -170,12 +170,14 @@ def climb(
             if reason is not None:
                 break
     mode = policy.mode()
+    mode_score = float(score(mode))
+    record.offer(mode, mode_score)
     assert record.A is not None
     return SearchResult(
         A=record.A,
         score=record.best,
         mode=mode,
-        mode_score=float(score(mode)),
+        mode_score=mode_score,
         policy=policy,
         history=record.history(),
         n_iter=len(record.rows),

@@ -70,10 +70,13 @@ class Orders(Settings):
         """Search for the DAG with the highest score."""
         local = needs_local(score, "algorithm='orders'")
         cheap = local.local.cheap
+        policy = start.policy_for(local.d)
+        if start.order is None and policy is not None:
+            start = replace(start, order=np.argsort(policy.mu[: local.d], kind="stable"))
         if start.order is not None:
-            chain = self.filled(8, 5, 2) if cheap else self.filled(2, 3, 1)
+            chain = self if cheap else self.filled(2, 3, 1)
             return chain.climb(local, rng, _descended(local, start, budget), budget, start.name)
-        return self.filled(8, 5, 2).climb(local, rng, None, budget) if cheap else self._sparing(local, rng, budget)
+        return self.climb(local, rng, None, budget) if cheap else self._sparing(local, rng, budget)
 
     def filled(self, batch_size: int, stall: int, agree: int) -> "Orders":
         """With these values where none are given."""
@@ -96,15 +99,18 @@ class Orders(Settings):
         if guide is None:
             return restarts.climb(score, rng, None, budget)
         start = Start("a part of the rows", topological_order(guide.A), guide.A)
+        if budget.cancelled:
+            with score.local.unhurried():
+                value = float(score(guide.A))
+            return replace(guide, score=value, mode_score=value, init=start.name)
         return self.filled(2, 3, 1).climb(score, rng, _descended(score, start, budget), budget, start.name)
 
     def climb(
         self, score: Score, rng: np.random.Generator, first: Candidate | None, budget: Budget, init: str = "random"
     ) -> SearchResult:
         """Chains until enough of them agree; the first starts from ``first``, a local optimum, the others anywhere."""
-        assert self.batch_size is not None
-        assert self.stall is not None
-        assert self.agree is not None
+        settings = self.filled(8, 5, 2)
+        batch_size, stall, agree = (int(value or 1) for value in (settings.batch_size, settings.stall, settings.agree))
         d, least = score.d, resolution(score)
         record = Record(score, self.n_steps, self.patience, budget)
         best = first or _empty(score)
@@ -114,20 +120,20 @@ class Orders(Settings):
         sigma = np.exp(chain.log_sigma)
         with budget.guard(score):
             for _ in range(0 if budget.cancelled else self.n_steps):
-                batch = descend_all(descent, chain.sample(self.batch_size, rng), score.local.n_jobs, budget)
+                batch = descend_all(descent, chain.sample(batch_size, rng), score.local.n_jobs, budget)
                 chain.learn(batch)
                 assert chain.best is not None
                 sigma = np.exp(chain.log_sigma)
                 if chain.best.score > best.score + least:
                     best, agreed = chain.best, 0
                     record.offer(best.A, best.score)
-                if chain.stalled >= self.stall:
+                if chain.stalled >= stall:
                     agreed += chain.best.score >= best.score - least
                     chain = _Chain(d, least)
                 rewards = np.array([found.score for found in batch])
                 edges = float(np.mean([found.A.sum() for found in batch]))
                 reason = record.stop(rewards, float(sigma), edges, best.A)
-                if reason is None and agreed >= self.agree:
+                if reason is None and agreed >= agree:
                     reason = "settled"
                 if reason is not None:
                     break
@@ -157,7 +163,8 @@ def _descended(score: Score, start: Start, budget: Budget) -> Candidate:
     found: list[Candidate] = []
     with budget.guard(score):
         found.append(Candidate(given, float(score(given)), start.order))
-        found += descend_all(descent_of(score, start.A, budget), [start.order], 1, budget)
+        if not budget.cancelled:
+            found += descend_all(descent_of(score, start.A, budget), [start.order], 1, budget)
     if not found:
         with score.local.unhurried():
             found.append(Candidate(given, float(score(given)), start.order))
