@@ -80,8 +80,8 @@ def test_links_are_those_of_the_kernels(criterion, rng):
 def test_fits_are_those_of_the_kernels(criterion, rng):
     for _ in range(50):
         _, total = links_and_total(criterion, rng)
-        ours = _kernels.fit(total, D, criterion.compiled(N, D))
-        assert ours == pytest.approx(criterion.fit(total, D), rel=1e-14)
+        ours = _kernels.unpriced(total, D, criterion.compiled(N, D))
+        assert ours == pytest.approx(criterion.unpriced(total, D), rel=1e-14)
 
 
 @every_criterion
@@ -102,7 +102,7 @@ def test_scores_of_the_kernels_are_fits_minus_prices(criterion, rng):
     out = np.empty(30)
     _kernels.combine_batch(residuals, parents, criterion.compiled(N, D), out)
     prices = criterion.prices(N, D)[parents].sum(axis=1)
-    fits = np.array([criterion.fit(float(criterion.link(row).sum()), D) for row in residuals])
+    fits = np.array([criterion.unpriced(float(criterion.link(row).sum()), D) for row in residuals])
     np.testing.assert_allclose(out, fits - criterion.penalty(N, D) * prices, rtol=1e-12)
 
 
@@ -123,7 +123,7 @@ def test_a_change_is_the_difference_of_two_fits(criterion, rng):
     for _ in range(50):
         links, total = links_and_total(criterion, rng)
         delta = criterion.link(rng.lognormal()) - links[0]
-        difference = criterion.fit(total + delta, D) - criterion.fit(total, D)
+        difference = criterion.unpriced(total + delta, D) - criterion.unpriced(total, D)
         assert float(criterion.change(delta, total, D)) == pytest.approx(difference, rel=1e-9, abs=1e-12)
 
 

@@ -114,14 +114,14 @@ def link(residual, criterion):
 
 
 @_kernel
-def fit(total, d, criterion):
+def unpriced(total, d, criterion):
     """The score without the price of edges, from the sum ``total`` of links."""
     return -math.log(total / d) if criterion[0] == BIC_EV else -total / d
 
 
 @_kernel
 def change(delta, total, d, criterion):
-    """Change of :func:`fit` when the sum ``total`` of links grows by ``delta``."""
+    """Change of :func:`unpriced` when the sum ``total`` of links grows by ``delta``."""
     if criterion[0] == BIC_EV:
         return -math.log(max(1.0 + delta / total, TINY))
     return -delta / d
@@ -136,7 +136,7 @@ def combine_batch(residuals, parents, criterion, out):
         for i in range(d):
             total += link(residuals[b, i], criterion)
             paid += criterion[3][parents[b, i]]
-        out[b] = fit(total, d, criterion) - criterion[1] * paid
+        out[b] = unpriced(total, d, criterion) - criterion[1] * paid
 
 
 # --- residuals of linear regressions --------------------------------------------------------------------------------
@@ -542,7 +542,7 @@ def conditional_batch(seeds, mu, sigma, bound, on, stats, criterion, edge_gain, 
             count += k
             paid += criterion[3][k]
             total += own
-        rewards[g] = fit(total, d, criterion) - criterion[1] * paid
+        rewards[g] = unpriced(total, d, criterion) - criterion[1] * paid
         edges[g] = count
         add_edge_gains(p, A, sizes, total, criterion, table, edge_gain)
         for t in range(d):
@@ -922,7 +922,7 @@ def insertion_descent(order, stats, criterion, sweeps, full, floor, resolution, 
         paid = 0.0
         for i in range(d):
             paid += prices[sizes[i]]
-        score = fit(total, d, criterion) - penalty * paid
+        score = unpriced(total, d, criterion) - penalty * paid
         if sweep == sweeps:
             break
         sweep += 1

@@ -220,6 +220,7 @@ gymnasium.register(ENV_ID, entry_point=f"{__name__}:DagEnv", vector_entry_point=
 # --- training -------------------------------------------------------------------------------------------------
 
 
+@dataclass(kw_only=True)
 class _Trained(Settings):
     """What the algorithms share: a network that is trained on one-step episodes of all environments."""
 
@@ -229,14 +230,14 @@ class _Trained(Settings):
     #: The paper's start is that of the network.
     takes_start: ClassVar[bool] = False
 
-    n_steps: int
-    batch_size: int
-    learning_rate: float | None
-    entropy: float
-    bound: float
-    patience: int | None
-    device: str
-    options: dict[str, Any]
+    n_steps: int = 20_000
+    batch_size: int = 64
+    learning_rate: float | None = None
+    entropy: float = 0.0
+    bound: float = 10.0
+    patience: int | None = None
+    device: str = "cpu"
+    options: dict[str, Any] = field(default_factory=dict)
 
     def check(self) -> None:
         """Refuse impossible values."""
@@ -308,7 +309,7 @@ class _Trained(Settings):
         )
 
 
-@dataclass
+@dataclass(kw_only=True)
 class PPO(_Trained):
     """The paper's algorithm: PPO of Stable-Baselines3, with a network for the mean. Defaults are those of the paper.
 
@@ -331,14 +332,7 @@ class PPO(_Trained):
         Further arguments of the class, as in ``{"n_epochs": 4}`` or ``{"policy_kwargs": {"net_arch": []}}``.
     """
 
-    n_steps: int = 20_000
-    batch_size: int = 64
     learning_rate: float | None = 0.0003
-    entropy: float = 0.0
-    bound: float = 10.0
-    patience: int | None = None
-    device: str = "cpu"
-    options: dict[str, Any] = field(default_factory=dict)
 
     @property
     def class_(self) -> type:
@@ -346,7 +340,7 @@ class PPO(_Trained):
         return stable_baselines3.PPO
 
 
-@dataclass
+@dataclass(kw_only=True)
 class A2C(_Trained):
     """A2C of Stable-Baselines3, with a network for the mean.
 
@@ -357,14 +351,7 @@ class A2C(_Trained):
         As in :class:`PPO`.
     """
 
-    n_steps: int = 20_000
-    batch_size: int = 64
     learning_rate: float | None = 0.0007
-    entropy: float = 0.0
-    bound: float = 10.0
-    patience: int | None = None
-    device: str = "cpu"
-    options: dict[str, Any] = field(default_factory=dict)
 
     @property
     def class_(self) -> type:
@@ -386,14 +373,6 @@ class OnPolicy(_Trained):
     """
 
     kind: type
-    n_steps: int = 20_000
-    batch_size: int = 64
-    learning_rate: float | None = None
-    entropy: float = 0.0
-    bound: float = 10.0
-    patience: int | None = None
-    device: str = "cpu"
-    options: dict[str, Any] = field(default_factory=dict)
 
     def check(self) -> None:
         """Refuse what cannot be trained like this."""

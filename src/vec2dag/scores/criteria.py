@@ -29,8 +29,8 @@ class Criterion(Settings):
     ``LeastSquares(lambda0)``         ls       ``-(n sum_i r_i + lambda0 |G|)``
     ================================= ======== ===============================================
 
-    All are divided by ``n d``. A criterion adds up a *link* of every node, makes the sum a *fit*, and subtracts the
-    *price* of the parents. The three functions stand here and once more, compiled, in ``_kernels.py``.
+    All are divided by ``n d``. A criterion adds up a *link* of every node, turns the sum into a number, and
+    subtracts the *price* of the parents. The three functions stand here and once more, compiled, in ``_kernels.py``.
     """
 
     #: Added to every mean squared residual.
@@ -95,12 +95,12 @@ class Criterion(Settings):
         values = np.asarray(residuals, dtype=np.float64) + self.offset
         return np.log(values) if self.kind == _kernels.BIC_NV else values
 
-    def fit(self, total: float, d: int) -> float:
+    def unpriced(self, total: float, d: int) -> float:
         """The score without prices, from the sum ``total`` of the links of ``d`` nodes."""
         return -total / d if self.decomposable else -math.log(total / d)
 
     def change(self, delta: ArrayLike, total: float, d: int) -> Array:
-        """Change of :meth:`fit` when ``total`` grows by ``delta``."""
+        """Change of :meth:`unpriced` when ``total`` grows by ``delta``."""
         values = np.asarray(delta, dtype=np.float64)
         return -values / d if self.decomposable else -np.log(np.maximum(1.0 + values / total, _kernels.TINY))
 

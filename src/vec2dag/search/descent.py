@@ -255,7 +255,7 @@ class LocalDescent:
 
     def _value(self, choices: dict[int, _Choice]) -> float:
         """Score of the selected graph."""
-        fit = self.score.criterion.fit(self._total(choices), self.score.d)
+        fit = self.score.criterion.unpriced(self._total(choices), self.score.d)
         return fit - self.score.penalty * self._paid(choices)
 
     def _reprice(self, order: list[int], choices: dict[int, _Choice]) -> dict[int, _Choice]:

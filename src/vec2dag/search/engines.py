@@ -30,8 +30,25 @@ __all__ = ["A2C", "GRADIENTS", "PPO", "REINFORCE", "Conditional", "NodeCredit", 
 PATIENCE, NEAR_PATIENCE = 50, 20
 
 
+@dataclass
 class PolicyGradient(Settings):
-    """What the algorithms share: a loop around their engine."""
+    """What the algorithms share: their settings, and a loop around their engine.
+
+    Parameters
+    ----------
+    learning_rate : float
+        Of the optimiser.
+    n_steps : int
+        Updates at most.
+    batch_size : int
+        Graphs sampled for each.
+    entropy : float
+        Weight of the policy's entropy in the objective.
+    bound : float
+        Vectors are clipped to ``[-bound, bound]`` before they are decoded.
+    patience : int
+        The policy has settled, and the search ends, when the best score has not improved for so many steps.
+    """
 
     name: ClassVar[str]
     #: Whether the search ends where no insertion improves, so that refinement need not begin with a descent.
@@ -41,12 +58,12 @@ class PolicyGradient(Settings):
     #: Whether ``init="auto"`` may start it at the greedy order for equal variances.
     takes_start: ClassVar[bool] = True
 
-    learning_rate: float
-    n_steps: int
-    batch_size: int
-    entropy: float
-    bound: float
-    patience: Any
+    learning_rate: float = 0.01
+    n_steps: int = 3000
+    batch_size: int = 64
+    entropy: float = 0.0
+    bound: float = 10.0
+    patience: int | None = 600
 
     def check(self) -> None:
         """Refuse values under which nothing could be learned."""
@@ -88,7 +105,8 @@ class PolicyGradient(Settings):
 
     def patience_from(self, start: Start) -> int:
         """Steps without improvement after which a policy that started there has settled."""
-        return int(self.patience)
+        assert self.patience is not None
+        return self.patience
 
 
 def ascend(policy: GaussianPolicy, optimiser: Optimiser, gradient: NDArray[np.float64]) -> None:
@@ -106,60 +124,23 @@ def ascend(policy: GaussianPolicy, optimiser: Optimiser, gradient: NDArray[np.fl
 
 
 @dataclass
-class PPO(PolicyGradient):
-    """Proximal policy optimisation for one-step episodes.
+class REINFORCE(PolicyGradient):
+    """The plain score-function gradient with the mean reward as its baseline, by Adam.
 
     Parameters
     ----------
-    learning_rate : float, default 0.01
-        Of Adam.
-    n_steps : int, default 3000
-        Updates at most.
-    batch_size : int, default 64
-        Graphs sampled for each.
-    entropy : float, default 0.0
-        Weight of the policy's entropy in the objective.
-    bound : float, default 10.0
-        Vectors are clipped to ``[-bound, bound]`` before they are decoded.
-    patience : int, default 600
-        The policy has settled, and the search ends, when the best score has not improved for so many steps.
-    n_epochs, minibatches : int, default 1
-        Passes over a batch, and parts of it in each pass.
-    clip : float, default 0.2
-        The probability ratio to the sampling policy beyond which a sample teaches nothing more; it acts from the second
-        epoch or minibatch on.
-    normalise : bool, default True
-        Divide advantages by their standard deviation.
-    max_grad_norm : float or None, default 0.5
+    learning_rate : float, default 0.02
+    n_steps, batch_size, entropy, bound, patience
+        As in :class:`PPO`.
     """
 
-    name: ClassVar[str] = "ppo"
+    name: ClassVar[str] = "reinforce"
 
-    learning_rate: float = 0.01
-    n_steps: int = 3000
-    batch_size: int = 64
-    entropy: float = 0.0
-    bound: float = 10.0
-    patience: int = 600
-    n_epochs: int = 1
-    minibatches: int = 1
-    clip: float = 0.2
-    normalise: bool = True
-    max_grad_norm: float | None = 0.5
-
-    def check(self) -> None:
-        """Refuse values under which nothing could be learned."""
-        super().check()
-        whole_number("n_epochs", self.n_epochs)
-        whole_number("minibatches", self.minibatches)
-        number("clip", self.clip, above=0)
-        if self.max_grad_norm is not None:
-            number("max_grad_norm", self.max_grad_norm, above=0)
+    learning_rate: float = 0.02
 
     def engine(self, score: GraphScore, policy: GaussianPolicy) -> Engine:
         """The state of a search."""
-        update = Update(self.n_epochs, self.minibatches, self.clip, self.normalise, self.max_grad_norm)
-        return WholeGraph(score, policy, self, update, Adam(self.learning_rate))
+        return WholeGraph(score, policy, self, Update(), Adam(self.learning_rate))
 
 
 @dataclass
@@ -174,12 +155,6 @@ class A2C(PolicyGradient):
 
     name: ClassVar[str] = "a2c"
 
-    learning_rate: float = 0.01
-    n_steps: int = 3000
-    batch_size: int = 64
-    entropy: float = 0.0
-    bound: float = 10.0
-    patience: int = 600
     normalise: bool = True
     max_grad_norm: float | None = 0.5
 
@@ -196,28 +171,49 @@ class A2C(PolicyGradient):
 
 
 @dataclass
-class REINFORCE(PolicyGradient):
-    """The plain score-function gradient with the mean reward as its baseline, by Adam.
+class PPO(A2C):
+    """Proximal policy optimisation for one-step episodes, by Adam.
 
     Parameters
     ----------
-    learning_rate : float, default 0.02
-    n_steps, batch_size, entropy, bound, patience
-        As in :class:`PPO`.
+    learning_rate : float, default 0.01
+    n_steps : int, default 3000
+        Updates at most.
+    batch_size : int, default 64
+        Graphs sampled for each.
+    entropy : float, default 0.0
+        Weight of the policy's entropy in the objective.
+    bound : float, default 10.0
+        Vectors are clipped to ``[-bound, bound]`` before they are decoded.
+    patience : int, default 600
+        The policy has settled, and the search ends, when the best score has not improved for so many steps.
+    normalise : bool, default True
+        Divide advantages by their standard deviation.
+    max_grad_norm : float or None, default 0.5
+    n_epochs, minibatches : int, default 1
+        Passes over a batch, and parts of it in each pass.
+    clip : float, default 0.2
+        The probability ratio to the sampling policy beyond which a sample teaches nothing more; it acts from the second
+        epoch or minibatch on.
     """
 
-    name: ClassVar[str] = "reinforce"
+    name: ClassVar[str] = "ppo"
 
-    learning_rate: float = 0.02
-    n_steps: int = 3000
-    batch_size: int = 64
-    entropy: float = 0.0
-    bound: float = 10.0
-    patience: int = 600
+    n_epochs: int = 1
+    minibatches: int = 1
+    clip: float = 0.2
+
+    def check(self) -> None:
+        """Refuse values under which nothing could be learned."""
+        super().check()
+        whole_number("n_epochs", self.n_epochs)
+        whole_number("minibatches", self.minibatches)
+        number("clip", self.clip, above=0)
 
     def engine(self, score: GraphScore, policy: GaussianPolicy) -> Engine:
         """The state of a search."""
-        return WholeGraph(score, policy, self, Update(), Adam(self.learning_rate))
+        update = Update(self.n_epochs, self.minibatches, self.clip, self.normalise, self.max_grad_norm)
+        return WholeGraph(score, policy, self, update, Adam(self.learning_rate))
 
 
 @dataclass(frozen=True)
@@ -304,8 +300,6 @@ class Conditional(PolicyGradient):
     learning_rate: float = 0.1
     n_steps: int = 1000
     batch_size: int = 8
-    entropy: float = 0.0
-    bound: float = 10.0
     patience: int | None = None
 
     def cold(self, d: int, rng: np.random.Generator) -> GaussianPolicy:
@@ -484,11 +478,6 @@ class NodeCredit(PolicyGradient):
     name: ClassVar[str] = "credit"
 
     learning_rate: float = 0.02
-    n_steps: int = 3000
-    batch_size: int = 64
-    entropy: float = 0.0
-    bound: float = 10.0
-    patience: int = 600
 
     def engine(self, score: GraphScore, policy: GaussianPolicy) -> Engine:
         """The state of a search."""

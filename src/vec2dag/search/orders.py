@@ -68,15 +68,15 @@ class Orders(Settings):
 
     def search(self, score: GraphScore, *, rng: np.random.Generator, start: Start, budget: Budget) -> SearchResult:
         """Search for the DAG with the highest score."""
-        local = needs_local(score, "algorithm='orders'")
-        cheap = local.local.cheap
-        policy = start.policy_for(local.d)
+        scored = needs_local(score, "algorithm='orders'")
+        cheap = scored.local.cheap
+        policy = start.policy_for(scored.d)
         if start.order is None and policy is not None:
-            start = replace(start, order=np.argsort(policy.mu[: local.d], kind="stable"))
+            start = replace(start, order=np.argsort(policy.mu[: scored.d], kind="stable"))
         if start.order is not None:
             chain = self if cheap else self.filled(2, 3, 1)
-            return chain.climb(local, rng, _descended(local, start, budget), budget, start.name)
-        return self.climb(local, rng, None, budget) if cheap else self._sparing(local, rng, budget)
+            return chain.climb(scored, rng, _descended(scored, start, budget), budget, start.name)
+        return self.climb(scored, rng, None, budget) if cheap else self._sparing(scored, rng, budget)
 
     def filled(self, batch_size: int, stall: int, agree: int) -> "Orders":
         """With these values where none are given."""

@@ -1,0 +1,131 @@
+"""The price of an edge: how far the graphs of several prices are from the truth, on networks and on simulated data.
+
+``python -m benchmarks.prices choose | report [--networks FOLDER] [--sets N]``. ``choose`` draws sets 0, 1, ... of
+every kind, ``report`` others, on which nothing was chosen. Writes ``benchmarks/results/prices.md`` and ``prices.json``.
+
+The networks MAGIC-NIAB and MAGIC-IRRI (Scutari, Howell, Balding, Mackay: Multiple quantitative trait analysis using
+Bayesian networks, Genetics 198, 2014) come as JSON with the package pgmpy; FOLDER is ``utils/example_models`` in it.
+"""
+
+import argparse
+import importlib.util
+import json
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vec2dag import ALIAS, BIC, DataWarning, metrics, simulate, topological_order
+
+from .tables import RESULTS, Part, Table, say, write
+
+PRICES = {
+    "BIC": BIC(),
+    "gamma 0.25": BIC(gamma=0.25),
+    "gamma 0.5": BIC(gamma=0.5),
+    "gamma 0.75": BIC(gamma=0.75),
+    "gamma 1": BIC(gamma=1.0),
+    "gamma 0.5, constant": BIC(gamma=0.5, multiplicity="constant"),
+    "discount 2": BIC(discount=2.0),
+}
+NETWORKS = ("magic-niab", "magic-irri")
+# Nodes, parents a node on average, rows.
+SIMULATED = [
+    *((10, k, n) for k in (1, 2) for n in (100, 500, 5000)),
+    *((30, k, n) for k in (1, 2, 4) for n in (100, 500, 1000, 5000)),
+    *((30, 8, n) for n in (500, 1000)),
+    *((100, k, n) for k in (1, 2) for n in (200, 1000)),
+]
+# Seconds for one fit: prices are compared, not searches.
+BUDGET = 10.0
+
+
+def network(folder: Path, name: str, n: int, rng: np.random.Generator) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
+    """A table of ``n`` rows from a Gaussian network, and its graph."""
+    model = json.loads((folder / f"{name}.json").read_text())
+    place = {node: i for i, node in enumerate(model["nodes"])}
+    A = np.zeros((len(place), len(place)), np.uint8)
+    for source, target in model["arcs"]:
+        A[place[source], place[target]] = 1
+    X = np.zeros((n, len(place)))
+    for j in topological_order(A):
+        local = model["cpds"][model["nodes"][j]]
+        X[:, j] = np.sqrt(local["variance"][0]) * rng.standard_normal(n)
+        for term, (weight,) in local["coefficients"].items():
+            X[:, j] += weight * (X[:, place[term]] if term in place else 1.0)
+    return X, A
+
+
+def kinds(folder: Path | None) -> Iterator[tuple[str, object]]:
+    """Names of the kinds of data, and functions of a generator that draw a table and its graph."""
+    if folder is not None:
+        for name in NETWORKS:
+            for n in (200, 1000):
+                yield f"{name}, n = {n}", lambda rng, name=name, n=n: network(folder, name, n, rng)
+    for d, k, n in SIMULATED:
+
+        def draw(rng: np.random.Generator, d: int = d, k: int = k, n: int = n) -> tuple[object, object]:
+            data = simulate.linear_gaussian(d=d, k=k, n=n, rng=rng).standardise()
+            return data.X, data.A
+
+        yield f"ER-{k}, d = {d}, n = {n}", draw
+
+
+def installed() -> Path | None:
+    """The folder of networks of an installed pgmpy, which is not imported."""
+    found = importlib.util.find_spec("pgmpy")
+    return None if found is None or found.origin is None else Path(found.origin).parent / "utils" / "example_models"
+
+
+def main() -> None:
+    """Measure, print, write."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.prices", description=__doc__)
+    parser.add_argument("part", choices=["choose", "report"])
+    parser.add_argument("--networks", type=Path, default=installed(), help="folder with magic-niab.json")
+    parser.add_argument("--sets", type=int, default=3)
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    args = parser.parse_args()
+    rows, records = [], []
+    for label, draw in kinds(args.networks):
+        distances: dict[str, list[float]] = {name: [] for name in PRICES}
+        for seed in range(args.sets):
+            X, A = draw(np.random.default_rng([seed, args.part == "report"]))  # type: ignore[operator]
+            for name, criterion in PRICES.items():
+                start = time.perf_counter()
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", DataWarning)
+                    model = ALIAS(criterion, time_budget=BUDGET, random_state=0).fit(X)
+                distance = metrics.cpdag_shd(A, model.adjacency_matrix_)
+                distances[name].append(distance)
+                records.append(
+                    {
+                        "data": label,
+                        "seed": seed,
+                        "price": name,
+                        "cpdag_shd": distance,
+                        "edges": int(model.adjacency_matrix_.sum()),
+                        "true_edges": int(A.sum()),
+                        "seconds": time.perf_counter() - start,
+                    }
+                )
+        rows.append([label, str(int(A.sum())), *(f"{np.mean(values):.1f}" for values in distances.values())])
+        say(" | ".join(rows[-1]))
+    relative = [
+        np.mean([float(row[2 + k]) / max(min(map(float, row[2:])), 1.0) for row in rows]) for k in range(len(PRICES))
+    ]
+    rows.append(["mean of the ratio to the best price", "", *(f"{value:.2f}" for value in relative)])
+    notes = (
+        f"Mean CPDAG distance of {args.sets} sets; `ALIAS(criterion, time_budget={BUDGET:g}, random_state=0)`, columns "
+        "standardised in simulated data. Edges are those of the last set. In the ratios distances below 1 count as 1.",
+    )
+    table = Table(f"Prices of edges, unequal variances ({args.part})", ("data", "edges", *PRICES), rows, notes)
+    print(table.markdown())
+    part = Part([table], records, command=f"python -m benchmarks.prices {args.part} --sets {args.sets}")
+    write("prices", {args.part: part}, ("choose", "report"), args.results, "The price of an edge")
+
+
+if __name__ == "__main__":
+    main()
