@@ -291,22 +291,7 @@ class _Trained(Settings):
             with budget.guard(score):
                 model.learn(self.n_steps * env.num_envs, callback=recorder, log_interval=None)
             policy = gaussian(model.policy)
-        mode = policy.mode()
-        mode_score = float(score(mode))
-        record.offer(mode, mode_score)
-        assert record.A is not None
-        return SearchResult(
-            A=record.A,
-            score=record.best,
-            mode=mode,
-            mode_score=mode_score,
-            policy=policy,
-            history=record.history(),
-            n_iter=len(record.rows),
-            stopped=recorder.stopped or budget.stopped or "steps",
-            init=start.name,
-            algorithm=self.name,
-        )
+        return record.result(policy, recorder.stopped, init=start.name, algorithm=self.name)
 
 
 @dataclass(kw_only=True)

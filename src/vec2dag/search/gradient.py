@@ -117,6 +117,25 @@ class Record:
         names = ("mean_reward", "max_reward", "best_score", "sigma", "edges", "seconds", *self._costs)
         return dict(zip(names, np.array(self.rows).reshape(-1, len(names)).T, strict=True))
 
+    def result(self, policy: GaussianPolicy, reason: str | None, *, init: str, algorithm: str) -> SearchResult:
+        """What a search that has moved ``policy`` found; its decoded mean is one more candidate."""
+        mode = policy.mode()
+        mode_score = float(self.score(mode))
+        self.offer(mode, mode_score)
+        assert self.A is not None
+        return SearchResult(
+            A=self.A,
+            score=self.best,
+            mode=mode,
+            mode_score=mode_score,
+            policy=policy,
+            history=self.history(),
+            n_iter=len(self.rows),
+            stopped=reason or self.budget.stopped or "steps",
+            init=init,
+            algorithm=algorithm,
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class Batch:
@@ -169,19 +188,4 @@ def climb(
             reason = record.stop(batch.rewards, float(policy.sigma.mean()), batch.edges, mode)
             if reason is not None:
                 break
-    mode = policy.mode()
-    mode_score = float(score(mode))
-    record.offer(mode, mode_score)
-    assert record.A is not None
-    return SearchResult(
-        A=record.A,
-        score=record.best,
-        mode=mode,
-        mode_score=mode_score,
-        policy=policy,
-        history=record.history(),
-        n_iter=len(record.rows),
-        stopped=reason or budget.stopped or "steps",
-        init=init,
-        algorithm=algorithm,
-    )
+    return record.result(policy, reason, init=init, algorithm=algorithm)
