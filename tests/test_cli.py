@@ -105,7 +105,7 @@ def test_discover_finds_the_graph_and_prints_it(run, put, X, tmp_path):
     assert sorted(row[:3] for row in rows[1:4]) == [["a", "-->", "c"], ["b", "-->", "c"], ["c", "-->", "d"]]
     strengths = [abs(float(row[3])) for row in rows[1:4]]
     assert strengths == sorted(strengths, reverse=True)
-    assert "400 rows, 4 columns, 3 edges, bic-nv" in result.out
+    assert "400 rows, 4 columns, 3 edges, ebic-nv" in result.out
     np.testing.assert_array_equal(adjacency(tmp_path / "out"), TRUTH)
     assert sorted(file.name for file in (tmp_path / "out").iterdir()) == sorted([*GRAPHS, "run.json"])
 
@@ -337,7 +337,8 @@ def test_prices_have_their_effect(run, put, tmp_path):
     X += 2 * np.random.default_rng(1).standard_normal((100, 12))
     file = put(X, "abcdefghijkl")
     edges = []
-    for options in ((), ("--gamma", 1), ("--discount", 3), ("--criterion", "ebic-nv")):
+    plain = ("--criterion", "bic-nv")
+    for options in (plain, (*plain, "--gamma", 1), (*plain, "--discount", 3), ("--criterion", "ebic-nv")):
         result = run("discover", file, "-o", tmp_path / "o", *options)
         edges.append(json.loads((tmp_path / "o" / "run.json").read_text())["edges"])
     assert "ebic-nv" in result.out
@@ -608,6 +609,7 @@ def test_interruption_writes_the_best_graph_so_far(put, tmp_path):
     X = np.random.default_rng(0).standard_normal((300, 30)).cumsum(axis=1)
     names = [f"v{i}" for i in range(30)]
     arguments = ("discover", put(X, names), "-o", tmp_path / "out", "--algorithm", "ppo", "--n-steps", 10**8)
+    arguments += ("--criterion", "bic-nv")
     ours, theirs = pty.openpty()
     termios.tcsetwinsize(theirs, (24, 100))
     process = subprocess.Popen(

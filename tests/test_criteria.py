@@ -256,8 +256,8 @@ def test_regressions_without_intercept_are_not_score_equivalent(X, classes):
     [
         ("bic-nv", BIC("unequal")),
         ("bic-ev", BIC("equal")),
-        ("ebic-nv", BIC("unequal", gamma=0.5)),
-        ("ebic-ev", BIC("equal", gamma=0.5)),
+        ("ebic-nv", BIC("unequal", gamma=1.0)),
+        ("ebic-ev", BIC("equal", gamma=1.0)),
         ("ls", LeastSquares()),
     ],
 )

@@ -197,7 +197,7 @@ def test_tables_are_copied_and_checked():
 
 def test_estimator_finds_a_chain_that_lines_cannot_see():
     X, truth = sine(300), np.eye(4, k=1, dtype=np.uint8)
-    model = ALIAS(regression="gp", prune=None, random_state=0).fit(X + 10.0)
+    model = ALIAS("bic-nv", regression="gp", prune=None, random_state=0).fit(X + 10.0)
     assert metrics.shd(truth, model.adjacency_matrix_) == 0
     assert not hasattr(model, "cpdag_")
     assert model.score_ == pytest.approx(float(Score(X, "gp")(model.adjacency_raw_)), abs=1e-9)
@@ -208,7 +208,7 @@ def test_estimator_finds_a_chain_that_lines_cannot_see():
 
 def test_standardize_reaches_the_regression():
     X = sine(120) * [1.0, 50.0, 0.02, 1.0]
-    model = ALIAS(regression="gp", prune=None, standardize=True, random_state=0).fit(X)
+    model = ALIAS("bic-nv", regression="gp", prune=None, standardize=True, random_state=0).fit(X)
     assert model.score_ == pytest.approx(float(Score(X / X.std(axis=0), "gp")(model.adjacency_raw_)), abs=1e-9)
 
 

@@ -198,7 +198,7 @@ def test_an_object_with_residual_is_a_regression(kind, criterion, rng):
                 toggled = mine.residual(i, sorted({*parents[i]} ^ {j}))
                 expected = float(criterion.link(toggled)) - float(criterion.link(r[i]))
                 assert table[i, j] == pytest.approx(expected, rel=1e-9, abs=1e-12)
-        fit = criterion.fit(float(links.sum()), 4)
+        fit = criterion.unpriced(float(links.sum()), 4)
         assert float(score(A)) == pytest.approx(fit - score.penalty * A.sum(), rel=1e-12)
 
 

@@ -175,7 +175,7 @@ def test_custom_regression_is_enough(X, graphs):
 
 
 def test_errors_list_what_is_allowed(X):
-    with pytest.raises(ValueError, match=r"criterion='aic'.*'bic-nv', 'bic-ev', 'ls'"):
+    with pytest.raises(ValueError, match=r"criterion='aic'.*'bic-nv', 'bic-ev', 'ebic-nv', 'ebic-ev', 'ls'"):
         Score(X, "linear", "aic")
     with pytest.raises(ValueError, match=r"regression='ridge'.*'linear'"):
         Score(X, "ridge")

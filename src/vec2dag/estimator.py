@@ -114,10 +114,11 @@ class ALIAS(BaseEstimator):
 
     Parameters
     ----------
-    criterion : {"bic-nv", "bic-ev", "ls"}, BIC, LeastSquares, Score, or callable, default "bic-nv"
-        What to maximise. ``"bic-nv"`` (unequal noise variances) with linear regression does not depend on the units of
-        the columns; ``"bic-ev"`` and ``"ls"`` (equal noise variances) read the variances themselves. A callable takes
-        an adjacency matrix (d, d) and returns a number.
+    criterion : {"ebic-nv", "bic-nv", "bic-ev", "ebic-ev", "ls"}, BIC, LeastSquares, Score, or callable
+        What to maximise. ``"bic-nv"`` and ``"ebic-nv"`` (unequal noise variances) with linear regression do not depend
+        on the units of the columns; ``"bic-ev"``, ``"ebic-ev"`` and ``"ls"`` (equal noise variances) read the variances
+        themselves. The extended ones charge more for edges where there are many columns; ``"ebic-nv"`` is the default,
+        ``"bic-nv"`` and ``"bic-ev"`` are the paper's. A callable takes an adjacency matrix (d, d) and returns a number.
     regression : {"linear", "gp"}, Linear, GaussianProcess, SklearnRegression, or regressor, default "linear"
         How nodes are regressed on their parents: linearly, by Gaussian processes (``"gp"`` is ``GaussianProcess()``,
         the paper's), or by any estimator with ``fit`` and ``predict``.
@@ -131,15 +132,15 @@ class ALIAS(BaseEstimator):
         BIC improves, ``"cam"`` tests every parent in an additive regression, ``"ci"`` tests conditional independence
         (:mod:`vec2dag.prune` has them all with their settings); a callable maps ``(X, A)`` to an adjacency matrix with
         fewer edges. ``"auto"`` is ``"cam"`` for regressions that are not linear, ``"linear"`` for linear equal-variance
-        criteria, and nothing otherwise: ``"bic-nv"`` has already selected, and a threshold on coefficients would depend
-        on the units.
+        criteria, and nothing otherwise: ``"ebic-nv"`` has already selected, and a threshold on coefficients would
+        depend on the units.
     init : {"auto", "random"}, adjacency matrix (d, d), or order (d,), default "auto"
         Where the search starts; ``"auto"`` is the greedy equal-variance order for ``"bic-ev"`` and ``"ls"`` with linear
         regression and random otherwise, ``"random"`` is the paper's cold start. ``search_.init`` says which it was.
     refine : bool, default True
         Continue with insertion search until no move of a node in the order and no change of an edge improves the
         score (``search_.certificate`` says what exactly was checked). Up to 12 columns (7 for regressions other than
-        linear) the best of all DAGs is computed for ``"bic-nv"`` and ``"ls"`` (``search_.exact``). Arbitrary callables
+        linear) the best of all DAGs is computed unless variances are equal (``search_.exact``). Arbitrary callables
         are not refined.
     standardize : bool, default False
         Divide the columns by their standard deviations first.
@@ -163,8 +164,8 @@ class ALIAS(BaseEstimator):
     adjacency_raw_ : array of shape (d, d), uint8
         The DAG with the best score, before pruning.
     cpdag_ : array of shape (d, d), uint8
-        Only for linear ``"bic-nv"``, which cannot tell members of a Markov equivalence class apart: 1 in both
-        directions where the data do not determine the direction.
+        Only for linear ``"bic-nv"`` and ``"ebic-nv"``, which cannot tell members of a Markov equivalence class apart: 1
+        in both directions where the data do not determine the direction.
     edges_ : EdgeTable
         The edges with names, strongest first; ``pandas.DataFrame(model.edges_)`` is a frame of them.
     prune_table_ : list of Verdict
@@ -216,7 +217,7 @@ class ALIAS(BaseEstimator):
     @_explains_moved
     def __init__(
         self,
-        criterion: str | Criterion | Score | Callable[[Any], float] = "bic-nv",
+        criterion: str | Criterion | Score | Callable[[Any], float] = "ebic-nv",
         regression: Any = "linear",
         algorithm: Any = "auto",
         prune: Any = "auto",

@@ -47,9 +47,9 @@ def add_to(commands: Any) -> None:
     model.add_argument(
         "--criterion",
         metavar="NAME",
-        default="bic-nv",
-        help="bic-nv: unequal noise variances, independent of units (default); bic-ev, ls: equal noise "
-        "variances, for columns that share a unit; ebic-nv, ebic-ev: with a price for many columns",
+        default="ebic-nv",
+        help="ebic-nv: unequal noise variances, independent of units, a price for many columns (default); bic-nv: the "
+        "paper's, without that price; bic-ev, ebic-ev, ls: equal noise variances, for columns that share a unit",
     )
     model.add_argument("--gamma", type=float, metavar="G", help="of bic: weight of the price for many columns, 0 to 1")
     model.add_argument("--discount", type=float, metavar="F", help="of bic: factor of the price ln n (default: 1)")
@@ -66,7 +66,7 @@ def add_to(commands: Any) -> None:
         metavar="NAME",
         default="auto",
         help="linear (coefficients from T on), bic, cam (additive regression), ci (conditional independence), none; "
-        "auto: linear for bic-ev and ls, cam for gp, none for linear bic-nv (default: auto)",
+        "auto: linear for equal variances, cam for gp, none otherwise (default: auto)",
     )
     model.add_argument("--prune-threshold", type=float, metavar="T", help="of linear (default: 0.3)")
     model.add_argument("--prune-alpha", type=float, metavar="P", help="significance for cam and ci (default: 0.001)")

@@ -25,6 +25,7 @@ class Criterion(Settings):
 
     ================================= ======== ===============================================
     ``BIC(variances="unequal")``      bic-nv   ``-(n sum_i ln r_i + |G| ln n)``
+    ``BIC(gamma=1)``                  ebic-nv  ``-(n sum_i ln r_i + |G| ln n + 2 sum_i ln C(d - 1, k_i))``
     ``BIC(variances="equal")``        bic-ev   ``-(n d ln(sum_i r_i / d) + |G| ln n)``
     ``LeastSquares(lambda0)``         ls       ``-(n sum_i r_i + lambda0 |G|)``
     ================================= ======== ===============================================
@@ -211,8 +212,8 @@ class LeastSquares(Criterion):
 CRITERIA: dict[str, Callable[[], Criterion]] = {
     "bic-nv": BIC,
     "bic-ev": partial(BIC, "equal"),
-    "ebic-nv": partial(BIC, gamma=0.5),
-    "ebic-ev": partial(BIC, "equal", gamma=0.5),
+    "ebic-nv": partial(BIC, gamma=1.0),
+    "ebic-ev": partial(BIC, "equal", gamma=1.0),
     "ls": LeastSquares,
 }
 

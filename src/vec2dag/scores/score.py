@@ -61,7 +61,7 @@ class Score(GraphScore):
     regression : {"linear", "gp"}, Linear, GaussianProcess, SklearnRegression, regressor, or Regression
         ``"gp"`` is ``GaussianProcess()``; a regressor has ``fit`` and ``predict``; a Regression already holds data.
         ``"linear"`` by default.
-    criterion : {"bic-nv", "bic-ev", "ls"} or Criterion, default "bic-nv"
+    criterion : {"bic-nv", "bic-ev", "ebic-nv", "ebic-ev", "ls"} or Criterion, default "bic-nv"
     n_jobs : int or None, default None
         Workers for batches; None uses every core. They are threads, or for regressions other than linear whatever
         ``joblib.parallel_config`` asks for.
