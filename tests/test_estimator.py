@@ -101,7 +101,7 @@ def test_the_default_charges_for_many_columns(rng):
     tables = rng.standard_normal((6, 100, 20))
     default = sum(int(ALIAS(random_state=0).fit(noise).adjacency_matrix_.sum()) for noise in tables)
     plain = sum(int(quick().fit(noise).adjacency_matrix_.sum()) for noise in tables)
-    assert plain > 60
+    assert plain > 30
     assert default < 0.1 * plain
     model = ALIAS(random_state=0).fit(tables[0, :, :2] @ [[1.0, 1.0], [0.0, 1.0]])
     assert model.free_.any(), "directions are as free as with the paper's price"
