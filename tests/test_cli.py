@@ -520,6 +520,12 @@ def test_impossible_numbers_are_refused(refused, tmp_path, options, parameter):
     assert f"{parameter} must" in refused("discover", "sachs", "-o", tmp_path, *options)
 
 
+def test_an_option_of_an_earlier_version_says_what_it_is_now(run, tmp_path):
+    result = run("discover", "sachs", "-o", tmp_path / "out", "--score", "bic-ev")
+    assert result.code == 2
+    assert result.err.splitlines()[-1].endswith("--score is now called --criterion")
+
+
 @pytest.mark.parametrize("command", [("discover", "sachs"), ("simulate", "sparse-er2")])
 @pytest.mark.parametrize("seed", ["-1", "x", "1.5"])
 def test_seeds_are_whole_numbers(run, tmp_path, command, seed):

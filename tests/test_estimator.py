@@ -807,6 +807,20 @@ def test_a_model_is_saved_to_a_folder(X, tmp_path):
     assert run["score"] == model.score_
 
 
+def test_names_beside_an_array_are_no_reason_to_warn(X):
+    model = quick().fit(X, names=list("wxyz"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert model.score(X) == pytest.approx(model.score_, rel=1e-9)
+
+
+def test_frames_keep_their_names_on_every_way(X):
+    frame = pd.DataFrame(X, columns=list("wxyz"))
+    for named in (Moments.of(frame), Score(frame), Score(frame, LinearRegression()), Score(pl.from_pandas(frame))):
+        assert named.names == tuple("wxyz")
+    assert Moments.of(frame, list("abcd")).names == tuple("abcd")
+
+
 def test_clone_and_pickle(X):
     model = quick(criterion="bic-ev", init=TRUTH).fit(X)
     copy = pickle.loads(pickle.dumps(model))

@@ -130,9 +130,10 @@ def default_names(d: int) -> tuple[str, ...]:
     return tuple(f"x{i}" for i in range(d))
 
 
-def names_of(names: Sequence[str] | None, d: int) -> tuple[str, ...]:
-    """The names, checked, or the default ones."""
-    return default_names(d) if names is None else check_names(names, d)
+def names_of(names: Sequence[str] | None, d: int, X: Any = None) -> tuple[str, ...]:
+    """The names, checked; without any, those of the columns of the frame ``X``, or the default ones."""
+    labels = frame_labels(X) if names is None else names
+    return default_names(d) if labels is None else check_names([*map(str, labels)] if names is None else names, d)
 
 
 # --- tables ---------------------------------------------------------------------------------------------------

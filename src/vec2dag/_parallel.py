@@ -21,7 +21,7 @@ def effective_jobs(n_jobs: int | None) -> int:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if n_jobs is None:
         return cores
-    if not isinstance(n_jobs, int | np.integer) or n_jobs == 0:
+    if not isinstance(n_jobs, int | np.integer) or isinstance(n_jobs, bool) or n_jobs == 0:
         raise ValueError(f"n_jobs must be None (every core), a positive whole number, or -1, -2, ..., got {n_jobs!r}")
     return n_jobs if n_jobs > 0 else max(1, cores + 1 + n_jobs)
 

@@ -76,11 +76,9 @@ def removed_edges(verdicts: Sequence[Verdict], names: Sequence[str], most: int =
     removed = [v for v in verdicts if not v.kept]
     if not removed:
         return ""
-    nearness = {"p-value": lambda v: v.value, "BIC gain": lambda v: -v.value}
-    removed.sort(key=nearness.get(removed[0].statistic, lambda v: -abs(v.value)))
+    removed.sort(key=lambda v: -v.margin)
     first = removed[0]
-    kept = "below" if first.statistic == "p-value" else "above" if first.statistic == "BIC gain" else "from"
-    lines = [f"removed by pruning ({first.statistic}; edges stay {kept} {first.limit:g}):"]
+    lines = [f"removed by pruning ({first.statistic}; edges stay {first.side} {first.limit:g}):"]
     lines += [f"  {names[v.source]} --> {names[v.target]}  {v.value:.2g}  {v.reason}".rstrip() for v in removed[:most]]
     if len(removed) > most:
         lines.append(f"  and {len(removed) - most} more (prune_table_ and run.json have all)")

@@ -5,6 +5,7 @@ import functools
 import inspect
 import platform
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from copy import copy, deepcopy
@@ -519,7 +520,10 @@ class ALIAS(BaseEstimator):
         model = type(self)(**self.parameters_)
         if not isinstance(model.criterion, str | Criterion):
             raise ValueError("score(X) needs criterion='bic-nv' or another that can be computed on other data")
-        values = validate_data(self, X, reset=False, dtype=np.float64, ensure_min_samples=2)
+        with warnings.catch_warnings():
+            # Names may have been given beside an array: that the next array has none is no surprise.
+            warnings.filterwarnings("ignore", "X does not have valid feature names")
+            values = validate_data(self, X, reset=False, dtype=np.float64, ensure_min_samples=2)
         model._names = self._names
         return float(model._make_score(values, model._moments(values))(self.adjacency_matrix_))
 

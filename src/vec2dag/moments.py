@@ -50,7 +50,7 @@ class Moments:
         values = as_table(X)
         d = values.shape[1]
         mean = values.mean(axis=0)
-        return cls(len(values), mean, _triangular(values - mean), names_of(names, d))
+        return cls(len(values), mean, _triangular(values - mean), names_of(names, d, X))
 
     def merge(self, other: "Moments") -> "Moments":
         """Statistics of the two tables stacked; neither is modified."""

@@ -31,6 +31,13 @@ written)
 """
 
 
+class _Moved(argparse.Action):
+    """An option of an earlier version."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        parser.error("--score is now called --criterion")
+
+
 def add_to(commands: Any) -> None:
     """The command and its options."""
     p = commands.add_parser(
@@ -41,6 +48,7 @@ def add_to(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     p.set_defaults(run=run)
+    p.add_argument("--score", action=_Moved, help=argparse.SUPPRESS)
     p.add_argument("data", metavar="DATA", help="a file, or the name of a bundled dataset")
     p.add_argument("-o", "--output", metavar="DIR", required=True, type=Path, help="folder to write to")
     model = p.add_argument_group("model")

@@ -60,6 +60,18 @@ class Verdict:
     limit: float
     reason: str = ""
 
+    @property
+    def side(self) -> str:
+        """On which side of the limit edges stay: "from", "below" or "above" it."""
+        return {"p-value": "below", "BIC gain": "above"}.get(self.statistic, "from")
+
+    @property
+    def margin(self) -> float:
+        """How far the value is on that side; the less negative, the nearer was the edge to staying."""
+        return {"below": self.limit - self.value, "above": self.value - self.limit}.get(
+            self.side, abs(self.value) - self.limit
+        )
+
 
 # --- linear regression ----------------------------------------------------------------------------------------
 

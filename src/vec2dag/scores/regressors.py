@@ -43,7 +43,7 @@ class RowRegression:
             raise ValueError(f"regression={self!r} needs the rows of the table; Moments have only mean and scatter")
         values = np.array(as_table(data, rows=2), order="C")
         # A copy: what is remembered of residuals must stay true when somebody changes the settings.
-        return OnRows(deepcopy(self), values, names_of(names, values.shape[1]))
+        return OnRows(deepcopy(self), values, names_of(names, values.shape[1], data))
 
 
 class OnRows(Regression):
