@@ -52,7 +52,7 @@ bench: $(VENV)/.dev
 
 # An environment of their own: their requirements must not decide ours (lingam wants scipy < 1.14, rcd pandas < 3).
 PEERS := .venv-peers
-PEER_PACKAGES := causal-learn==0.1.4.8 dagma==1.1.1 gcastle==1.0.4 lingam==1.13.0 rcd==0.2.1
+PEER_PACKAGES := causal-learn==0.1.4.8 dagma==1.1.1 flopsearch==0.3.0 gcastle==1.0.4 lingam==1.13.0 rcd==0.2.1
 # What they stand on: numpy 2.2 is the last that scipy 1.13 takes, and later versions of scikit-learn fit the kernel of
 # a Gaussian process where gcastle counts on a fixed one.
 PEER_BASE := numpy==2.2.6 scipy==1.13.1 pandas==2.3.3 scikit-learn==1.7.2 networkx==3.6.1

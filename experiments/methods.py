@@ -45,7 +45,7 @@ class Method:
         return found
 
 
-UNDIRECTED = ("pc", "ges", "grasp", "boss", "marvel", "rsl")
+UNDIRECTED = ("pc", "ges", "grasp", "boss", "flop", "marvel", "rsl")
 METHODS: dict[str, Method] = {
     "vec2dag": Method("ours:alias", own=True),
     "policy-gradient": Method("ours:policy", own=True, toy={"n_steps": 5}),

@@ -320,6 +320,18 @@ def boss(X: Array, rng: np.random.Generator, lambda_value: float = 0.5) -> Array
         return _cpdag(search(_table(X), parameters={"lambda_value": lambda_value}, verbose=False))
 
 
+def flop(X: Array, rng: np.random.Generator, lambda_bic: float = 1.0, restarts: int = 20) -> Array:
+    """FLOP of flopsearch with the Gaussian BIC, as a CPDAG.
+
+    ``lambda_bic=1`` is the usual BIC, the criterion of :func:`ges`; its authors recommend 2. Its restarts are random
+    and cannot be seeded: two runs may differ.
+    """
+    from flopsearch import flop as search
+
+    with _session(rng):
+        return _graph(search(_table(X), lambda_bic, restarts=restarts))
+
+
 def _skeleton(graph: Any, d: int) -> Array:
     """The skeleton of a networkx graph over the nodes 0 to d - 1."""
     A = np.zeros((d, d), np.uint8)
@@ -394,6 +406,7 @@ METHODS: dict[str, Peer] = {
     "ges": Peer(ges, ("causallearn.search.ScoreBased.GES",)),
     "grasp": Peer(grasp, ("causallearn.search.PermutationBased.GRaSP",)),
     "boss": Peer(boss, ("causallearn.search.PermutationBased.BOSS",)),
+    "flop": Peer(flop, ("flopsearch",)),
     "marvel": Peer(marvel, ("rcd",)),
     "rsl": Peer(rsl, ("rcd",)),
     "lingam": Peer(lingam, ("lingam",)),

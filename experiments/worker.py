@@ -31,6 +31,7 @@ VERSIONS = {
     "gcastle": "castle",
     "dagma": "dagma",
     "causal-learn": "causallearn",
+    "flopsearch": "flopsearch",
     "rcd": "rcd",
     "lingam": "lingam",
 }

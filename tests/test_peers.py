@@ -29,7 +29,7 @@ SHORT = {
     "corl": {"steps": 1},
 }
 SKELETON = ("marvel", "rsl")
-PACKAGES = ("castle", "dagma", "causallearn", "rcd", "lingam")
+PACKAGES = ("castle", "dagma", "causallearn", "flopsearch", "rcd", "lingam")
 SLOW = ("notears-mlp", "dagma-mlp")
 every = pytest.mark.parametrize("name", list(METHODS))
 slow_ones_marked = pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_the_module_stands_alone():
 def test_registry():
     assert set(METHODS) == {
         *("notears", "notears-mlp", "rl-bic", "corl", "pc", "dagma", "dagma-mlp"),
-        *("ges", "grasp", "boss", "marvel", "rsl", "lingam"),
+        *("ges", "grasp", "boss", "flop", "marvel", "rsl", "lingam"),
     }
     for peer in METHODS.values():
         first, second, *settings = inspect.signature(peer.function).parameters.values()
