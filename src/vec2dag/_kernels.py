@@ -37,6 +37,9 @@ from numba import njit
 # the functions called with it a second time. All kernels stand in one file because the cache of a kernel is
 # renewed when its own file changes, and only then.
 _kernel: Any = njit(cache=True, nogil=True, error_model="numpy")
+# A named step of one kernel: becomes part of it before LLVM sees it, which would otherwise compile it once alone and
+# once more inside.
+_step: Any = njit(nogil=True, error_model="numpy", inline="always")
 # Sums of products may be reordered and fused; NaN and infinity keep their meaning.
 _fast: Any = njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
 
@@ -410,7 +413,7 @@ def sort_nodes(p, order):
         order[s] = node
 
 
-@_kernel
+@_step
 def local_changes(t, order, A, stats, criterion, space, table, after):
     """What the regressions of the node at place ``t`` of ``order`` tell about the graph ``A``.
 
@@ -459,7 +462,7 @@ def local_changes(t, order, A, stats, criterion, space, table, after):
     return own, k
 
 
-@_kernel
+@_step
 def add_edge_gains(p, A, sizes, total, criterion, table, edge_gain):
     """Add ``R_on - R_off`` of every pair of nodes, ``sizes`` (d,) being the numbers of parents."""
     penalty, prices = criterion[1], criterion[3]
@@ -475,7 +478,7 @@ def add_edge_gains(p, A, sizes, total, criterion, table, edge_gain):
                 edge_gain[i, j] += gain - penalty * (prices[k + 1] - prices[k])
 
 
-@_kernel
+@_step
 def add_node_gradient(i, order, p, A, sizes, mu, sigma, total, criterion, table, after, near, node_gradient):
     """Add the derivatives by ``mu_i`` and ``log sigma_i`` of the expected reward over the potential of ``i`` alone."""
     penalty, prices = criterion[1], criterion[3]
@@ -764,7 +767,7 @@ def select(x, limit, toggled, toggle, problem, place, space, parents, changes):
     return link(scale[x] * ratio if k > 0 else base[x], criterion), k
 
 
-@_kernel
+@_step
 def select_all(problem, state, space, parents):
     """Parents of every node among its predecessors; returns the sum of their links."""
     _, place, links, sizes, changes = state
@@ -775,7 +778,7 @@ def select_all(problem, state, space, parents):
     return total
 
 
-@_kernel
+@_step
 def try_earlier(x, best, problem, state, space, parents, mine, total, price, full, crossing, rest):
     """The earlier place of node ``x`` that gains most, if any gains more than ``best``: that gain and that place.
 
@@ -816,7 +819,7 @@ def try_earlier(x, best, problem, state, space, parents, mine, total, price, ful
     return best, target
 
 
-@_kernel
+@_step
 def try_later(x, best, problem, state, space, parents, mine, total, price, full, scratch):
     """The later place of node ``x`` that gains most, if any gains more than ``best``: that gain and that place."""
     order, place, links, sizes, changes = state
@@ -852,7 +855,7 @@ def try_later(x, best, problem, state, space, parents, mine, total, price, full,
     return best, target
 
 
-@_kernel
+@_step
 def move(x, target, total, problem, state, space, parents, dirty):
     """Put node ``x`` at place ``target`` and select anew where that matters; returns the new total of links.
 
