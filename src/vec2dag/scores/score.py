@@ -162,15 +162,19 @@ class Score(GraphScore):
             )
         if counts.size and not 0 <= counts.min() <= counts.max() < max(self.d, 1):
             raise ValueError(f"a node has 0 to {self.d - 1} parents, got {counts.min()} to {counts.max()}")
-        out = np.empty(values.size // self.d)
-        flat = np.ascontiguousarray(values).reshape(-1, self.d)
-        _kernels.combine_batch(flat, np.ascontiguousarray(counts).reshape(-1, self.d), self.compiled, out)
-        return out.reshape(values.shape[:-1])
+        return self._combine(np.ascontiguousarray(values), np.ascontiguousarray(counts))
+
+    def _combine(self, residuals: NDArray[np.float64], parents: NDArray[np.int64]) -> NDArray[np.float64]:
+        out = np.empty(residuals.shape[:-1])
+        _kernels.combine_batch(
+            residuals.reshape(-1, self.d), parents.reshape(-1, self.d), self.compiled, out.reshape(-1)
+        )
+        return out
 
     def __call__(self, A: ArrayLike) -> NDArray[np.float64]:
         """Score of every graph ``A`` (..., d, d), divided by ``n d``; shape (...), higher is better."""
         adjacency = self._checked(A)
-        return self.combine(self._residuals(adjacency), adjacency.sum(axis=-2, dtype=np.int64))[()]
+        return self._combine(self._residuals(adjacency), adjacency.sum(axis=-2, dtype=np.int64))[()]
 
     def __repr__(self) -> str:
         return f"Score({self.regression!r}, {self.criterion!r})"
