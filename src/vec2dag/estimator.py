@@ -49,6 +49,7 @@ from .scores import (
     SklearnRegression,
     as_score,
     describe,
+    is_criterion,
 )
 from .search import ALGORITHMS, Budget, SearchResult, discover
 
@@ -353,7 +354,7 @@ class ALIAS(BaseEstimator):
             )
         Budget(self.time_budget)
         effective_jobs(self.n_jobs)
-        named = isinstance(self.criterion, str | Criterion)
+        named = is_criterion(self.criterion)
         if isinstance(self.criterion, str):
             choose("criterion", self.criterion, CRITERIA)
         elif isinstance(self.criterion, type):
@@ -407,7 +408,7 @@ class ALIAS(BaseEstimator):
 
     def _make_score(self, data: Any, moments: Moments) -> GraphScore:
         """What is maximised."""
-        if not isinstance(self.criterion, str | Criterion):
+        if not is_criterion(self.criterion):
             return as_score(self.criterion, len(moments.names))
         regression = describe(self.regression)
         rows = getattr(regression, "needs_rows", True) and not isinstance(data, Moments)
@@ -436,11 +437,11 @@ class ALIAS(BaseEstimator):
                 f"prune={self.prune!r}: allowed are 'auto', {', '.join(map(repr, pruning.PRUNERS))}, None, settings "
                 "such as prune.CAM(alpha=0.01), and callables (X, A) -> A"
             )
-        if not isinstance(score, Score):
+        if score.linear is None:
             return None
-        if not score.regression.linear:
+        if not score.linear:
             return pruning.CAM()
-        return pruning.Threshold() if score.criterion.equal_variances else None
+        return pruning.Threshold() if score.equal_variances else None
 
     def _algorithm(self) -> Any:
         """Names and settings as they are; a class of Stable-Baselines3 as settings of it."""
@@ -479,7 +480,7 @@ class ALIAS(BaseEstimator):
         return pruned, verdicts
 
     def _describe(self, found: SearchResult, A: NDArray[np.uint8], linear: LinearOnTable, score: GraphScore) -> None:
-        self._criterion_name = score.criterion.name if isinstance(score, Score) else "score"
+        self._criterion_name = score.name
         self.adjacency_raw_, self.adjacency_matrix_ = found.A, A
         self.score_ = found.score
         self.search_ = found
@@ -487,7 +488,7 @@ class ALIAS(BaseEstimator):
         self.n_iter_ = found.n_iter
         self.weights_ = linear.coefficients(A)
         self.causal_order_ = topological_order(A)
-        if isinstance(score, Score) and score.score_equivalent:
+        if score.score_equivalent:
             # An edge that was free before pruning stays free: pruning must not create a collider.
             self.cpdag_ = cpdag(self.adjacency_raw_) * skeleton(A)
 
@@ -500,9 +501,9 @@ class ALIAS(BaseEstimator):
             "r2_sortability": sortability(r2_scores(moments.factor), A, tol=1e-9),
         }
         sorted_by_variance = self.diagnostics_["varsortability"]
-        if isinstance(score, Score) and score.criterion.equal_variances and sorted_by_variance > SORTABLE:
+        if score.equal_variances and sorted_by_variance > SORTABLE:
             warn(
-                f"{score.criterion.name} assumes equal noise variances and reads the scale of the columns; sorting "
+                f"{score.name} assumes equal noise variances and reads the scale of the columns; sorting "
                 f"by variance alone would order {sorted_by_variance:.0%} of the causal pairs of this graph alike. "
                 "If the columns do not share one natural unit the directions may be an artefact of their units; "
                 "criterion='bic-nv' with linear regression does not depend on units",
@@ -518,7 +519,7 @@ class ALIAS(BaseEstimator):
         """
         check_is_fitted(self)
         model = type(self)(**self.parameters_)
-        if not isinstance(model.criterion, str | Criterion):
+        if not is_criterion(model.criterion):
             raise ValueError("score(X) needs criterion='bic-nv' or another that can be computed on other data")
         with warnings.catch_warnings():
             # Names may have been given beside an array: that the next array has none is no surprise.

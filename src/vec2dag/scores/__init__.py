@@ -1,6 +1,6 @@
 """Graph scores: regressions, criteria, and the scores that they make together."""
 
-from .criteria import BIC, CRITERIA, Criterion, LeastSquares
+from .criteria import BIC, CRITERIA, Criterion, LeastSquares, is_criterion
 from .gp import GaussianProcess
 from .linear import Linear, LinearOnTable
 from .local import LocalCache, LocalScores, OutOfTime
@@ -27,5 +27,6 @@ __all__ = [
     "SklearnRegression",
     "as_score",
     "describe",
+    "is_criterion",
     "needs_local",
 ]

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,7 +15,7 @@ from .. import _kernels
 from .._checks import choose, number
 from .._settings import Settings
 
-__all__ = ["BIC", "CRITERIA", "Criterion", "LeastSquares", "as_criterion"]
+__all__ = ["BIC", "CRITERIA", "Criterion", "LeastSquares", "as_criterion", "is_criterion"]
 
 Array = NDArray[np.float64]
 
@@ -216,6 +216,11 @@ CRITERIA: dict[str, Callable[[], Criterion]] = {
     "ebic-ev": partial(BIC, "equal", gamma=1.0),
     "ls": LeastSquares,
 }
+
+
+def is_criterion(value: Any) -> TypeGuard[str | Criterion]:
+    """Whether it is the name of a criterion, or one: what can be computed on any table."""
+    return isinstance(value, str | Criterion)
 
 
 def as_criterion(criterion: Any) -> Criterion:

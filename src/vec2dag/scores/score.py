@@ -42,6 +42,26 @@ class GraphScore:
     local: LocalScores | None = None
 
     @property
+    def name(self) -> str:
+        """What results call its values."""
+        return "score"
+
+    @property
+    def equal_variances(self) -> bool:
+        """Whether it reads the units of the columns."""
+        return False
+
+    @property
+    def score_equivalent(self) -> bool:
+        """Whether all members of a Markov equivalence class have the same score."""
+        return False
+
+    @property
+    def linear(self) -> bool | None:
+        """Whether linear pruning can see the parents that matter; None if nobody can tell."""
+        return None
+
+    @property
     def has_greedy_order(self) -> bool:
         """Whether an order can be found greedily from the variances."""
         return False
@@ -122,6 +142,21 @@ class Score(GraphScore):
     def statistics(self) -> Any:
         """What the compiled kernels compute residuals from; None if the regression is not one of theirs."""
         return self.regression.statistics
+
+    @property
+    def name(self) -> str:
+        """That of the criterion."""
+        return self.criterion.name
+
+    @property
+    def equal_variances(self) -> bool:
+        """Whether the noises are taken to have one variance."""
+        return self.criterion.equal_variances
+
+    @property
+    def linear(self) -> bool:
+        """Whether a parent that matters has a linear coefficient."""
+        return self.regression.linear
 
     @property
     def has_greedy_order(self) -> bool:
