@@ -45,10 +45,10 @@ class Certificate:
         if self.exact:
             return "the best of all DAGs"
         places = "at any place" if self.all_places else "at a place where an estimate saw hope"
-        elimination = ", nor a backward elimination along the order," if self.elimination else ""
+        elimination = " and no backward elimination along the order" if self.elimination else ""
         return (
-            "no addition, removal or reversal of an edge and no insertion of a column elsewhere in the order, "
-            f"{places},{elimination} improves the score by more than {self.resolution:.1e}"
+            "no addition, removal or reversal of an edge, no insertion of a column elsewhere in the order "
+            f"({places}){elimination} improves the score by more than {self.resolution:.1e}"
         )
 
 
