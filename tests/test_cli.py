@@ -489,7 +489,10 @@ def test_the_help_names_all_that_the_library_knows(run, option):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (("--n-steps", 5), "--n-steps is a setting of --algorithm orders, ppo, a2c, reinforce, conditional, credit"),
+        (
+            ("--n-steps", 5),
+            "--n-steps is a setting of --algorithm local, orders, ppo, a2c, reinforce, conditional, credit",
+        ),
         (("--learning-rate", 0.1, "--algorithm", "orders"), "with --algorithm orders it has no effect"),
         (("--prune-alpha", 0.1), "--prune-alpha is a setting of --prune cam, ci: name it"),
         (("--prune-threshold", 0.1, "--prune", "cam"), "--prune-threshold is a setting of --prune linear"),

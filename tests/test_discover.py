@@ -29,7 +29,7 @@ def linear(d, k, n, seed, criterion):
     [
         ("bic-ev", True, "conditional", "equal-variance order"),
         ("ls", False, "conditional", "equal-variance order"),
-        ("bic-nv", True, "orders", "random"),
+        ("bic-nv", True, "local", "sparse order"),
         ("bic-nv", False, "conditional", "random"),
     ],
 )
@@ -265,11 +265,11 @@ def test_settings_and_criteria_may_be_objects():
     [
         ({"time_budget": 0.0}, "time_budget must be a positive number"),
         ({"init": "greedy"}, "init='greedy'"),
-        ({"algorithm": "sgd"}, "algorithm='sgd' is unknown; allowed: 'auto', 'orders'"),
+        ({"algorithm": "sgd"}, "algorithm='sgd' is unknown; allowed: 'auto', 'local', 'orders'"),
         ({"algorithm": PPO}, "is a class: settings are made by calling it"),
         ({"algorithm": Half()}, "has no descends, reports_mean, takes_start"),
         ({"rng": 0}, "rng must be a numpy Generator"),
-        ({"algorithm": 3}, "algorithm=3: allowed are 'auto', 'orders'"),
+        ({"algorithm": 3}, "algorithm=3: allowed are 'auto', 'local', 'orders'"),
     ],
 )
 def test_bad_options_are_named(options, message):

@@ -271,6 +271,7 @@ def test_every_algorithm_owns_only_the_settings_that_it_uses():
     common = {"learning_rate", "n_steps", "batch_size", "entropy", "bound", "patience"}
     gradient = {"normalise", "max_grad_norm"}
     assert {name: set(kind().get_params()) for name, kind in ALGORITHMS.items()} == {
+        "local": {"n_steps", "patience", "chains", "agree"},
         "orders": {"n_steps", "batch_size", "stall", "agree", "patience"},
         "ppo": common | gradient | {"n_epochs", "minibatches", "clip"},
         "a2c": common | gradient,

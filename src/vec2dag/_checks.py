@@ -140,8 +140,11 @@ def names_of(names: Sequence[str] | None, d: int, X: Any = None) -> tuple[str, .
 
 
 def as_table(X: ArrayLike, rows: int = 1) -> NDArray[np.float64]:
-    """``X`` as an array (n, d) of finite numbers with at least ``rows`` rows; not a copy if it is one."""
-    values = np.asarray(X, dtype=np.float64)
+    """``X`` as an array (n, d) of finite numbers with at least ``rows`` rows; not a copy if it is one.
+
+    In C order: sums, and with them the last digits of everything, depend on the layout in memory.
+    """
+    values = np.ascontiguousarray(X, dtype=np.float64)
     if values.ndim != 2 or values.shape[0] < rows:
         raise ValueError(f"X must have shape (n, d) with n >= {rows}, got {values.shape}")
     if not np.isfinite(values).all():

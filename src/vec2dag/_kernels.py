@@ -42,6 +42,8 @@ _kernel: Any = njit(cache=True, nogil=True, error_model="numpy")
 _step: Any = njit(nogil=True, error_model="numpy", inline="always")
 # Sums of products may be reordered and fused; NaN and infinity keep their meaning.
 _fast: Any = njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
+# For numbers that are known to be finite.
+_finite: Any = njit(cache=True, nogil=True, error_model="numpy", fastmath=True)
 
 # A pivot below this share of the variance means that squaring (C = F F') has lost more than a third of the
 # digits: the regression is redone on F, whose condition number is the square root of that of C.
@@ -63,6 +65,19 @@ UNSURE_VARIANCE, UNSURE_LEFT, UNSURE_SHARE = 1e-11, 1e-13, 0.05
 # A direction of insertions is given up when what is lost exceeds the most that can still come by this factor: the most
 # is an estimate, as selections further on start from other parents.
 HOPE = 1.1
+# Places are not tried where even so many times the gains and such a share of the losses that are known for single nodes
+# would not make up for each other: in a first descent, and after a perturbation, of which there are many.
+GAINS_TIMES, SHARE_OF_LOSSES = (2.0, 1.3), (0.5, 0.8)
+# Relative differences that rounding could make: ties are resolved by index. A parent is exchanged for another that
+# explains more by this share of what is left. Differences of scores that are none.
+TIE, EXCHANGE, SAME_GAIN = 1e-9, 1e-7, 1e-11
+# The least share of a variance that one more parent is thought to leave, and the least that a gain is taken for.
+ALMOST_NOTHING, LEAST_NET = 1e-12, 1e-15
+# Nodes that a perturbation moves.
+PERTURBED = 3
+# Places of the numbers that a search over orders keeps from call to call: what it has done, and what is left to do.
+SELECTIONS, ROUNDS, NODE, SWEEPS, TURN, MOVED, SKIPPED, RESTING, STEPS, STALE, MOVES = range(11)
+TOTAL, SCORE, BEST, PRICE = range(4)
 
 BIC_EV, BIC_NV, LS = 0, 1, 2
 
@@ -581,287 +596,348 @@ def least_gain(left, worth, scale, kind):
     return worth * left if kind == BIC_NV else worth / scale
 
 
-@_fast
-def grow(C, i, allowed, worth, scale, kind, W, v, c, parents, changes):
-    """Forward selection of parents of ``i`` among ``allowed`` (d,), by residual reduction; returns their number.
-
-    ``changes[j]`` tells whether the selection would differ if ``j`` changed sides, from allowed to not allowed or
-    back: those selected, and those that would have been. Returns -1 where rounding could decide.
-    """
-    d = C.shape[0]
-    for j in range(d):
-        v[j] = 1.0
-        c[j] = C[i, j]
-        changes[j] = 0
-    left = 1.0
-    rounding = 2.0**-50
-    k = np.int64(0)
-    while True:
-        most = least_gain(left, worth[k], scale, kind)
-        if rounding > UNSURE_SHARE * most:
-            return np.int64(-1)
-        best = np.int64(-1)
-        for j in range(d):
-            if allowed[j] and c[j] * c[j] > most * v[j]:
-                if v[j] < UNSURE_VARIANCE:
-                    return np.int64(-1)
-                most = c[j] * c[j] / v[j]
-                best = j
-        for j in range(d):
-            if not allowed[j] and c[j] * c[j] > most * v[j] and j != i:
-                changes[j] = 1
-        if best < 0:
-            return k
-        # Dividing by the pivot magnifies the rounding of what is left of i.
-        rounding += 2.0**-51 * (1.0 + left / v[best])
-        parents[k] = best
-        changes[best] = 1
-        add_parent(C, best, k, W, v)
-        s = W[k, i]
-        row = W[k]
-        for j in range(d):
-            c[j] -= s * row[j]
-        v[best] = 1.0
-        c[best] = 0.0
-        left = v[i]
-        if left < UNSURE_LEFT:
-            return np.int64(-1)
-        k += 1
-
-
-@_fast
-def grow_from_factor(F, i, allowed, worth, scale, kind, Y, parents, changes):
-    """:func:`grow` on the factor: rows of ``Y`` (d, r) are residuals of the variables given the parents so far."""
-    d, r = F.shape
-    for j in range(d):
-        changes[j] = 0
-        for t in range(r):
-            Y[j, t] = F[j, t]
-    left = 1.0
-    k = 0
-    while True:
-        best = -1
-        most = max(least_gain(left, worth[k], scale, kind), FLOOR)
-        for allow in range(1, -1, -1):
-            for j in range(d):
-                if j != i and allowed[j] == allow:
-                    cross = 0.0
-                    norm = 0.0
-                    for t in range(r):
-                        cross += Y[i, t] * Y[j, t]
-                        norm += Y[j, t] * Y[j, t]
-                    if norm > DEPENDENT and cross * cross > most * norm:
-                        if allow:
-                            most = cross * cross / norm
-                            best = j
-                        else:
-                            changes[j] = 1
-        if best < 0 or left <= FLOOR:
-            return k
-        norm = 0.0
-        for t in range(r):
-            norm += Y[best, t] * Y[best, t]
-        norm = 1.0 / math.sqrt(norm)
-        for t in range(r):
-            Y[best, t] *= norm
-        for j in range(d):
-            if j != best:
-                dot = 0.0
-                for t in range(r):
-                    dot += Y[best, t] * Y[j, t]
-                for t in range(r):
-                    Y[j, t] -= dot * Y[best, t]
-        for t in range(r):
-            Y[best, t] = 0.0
-        left = 0.0
-        for t in range(r):
-            left += Y[i, t] * Y[i, t]
-        parents[k] = best
-        changes[best] = 1
-        k += 1
-
-
-@_fast
-def shrink(F, i, parents, k, worth, scale, kind, exact, W, inverse, Q):
-    """Backward elimination of ``parents[:k]``, cheapest first; returns how many stay and the residual ratio."""
-    left = 1.0
-    if exact:
-        left = ratio_from_factor(F, i, parents, k, Q)
-    else:
-        for a in range(k):
-            left -= W[a, i] * W[a, i]
-        invert_triangle(W, parents, k, inverse)
-        # Q[a, 0] becomes the coefficient of parent a, and then W[a, :k] row a of the inverse of C_PP.
-        for a in range(k):
-            beta = 0.0
-            for b in range(a, k):
-                beta += inverse[b, a] * W[b, i]
-            Q[a, 0] = beta
-        for a in range(k):
-            for b in range(a + 1):
-                s = 0.0
-                for c in range(a, k):
-                    s += inverse[c, a] * inverse[c, b]
-                W[a, b] = s
-                W[b, a] = s
-    while k > 0:
-        cheapest = -1
-        least = np.inf
-        for a in range(k):
-            if exact:
-                last, node = parents[k - 1], parents[a]
-                parents[k - 1], parents[a] = node, last
-                cost = ratio_from_factor(F, i, parents, k - 1, Q) - left
-                parents[k - 1], parents[a] = last, node
-            else:
-                cost = Q[a, 0] * Q[a, 0] / W[a, a]
-            if cost < least:
-                least = cost
-                cheapest = a
-        if least > least_gain(left + least, worth[k - 1], scale, kind):
-            return k, left
-        left += least
-        if not exact:
-            s = Q[cheapest, 0] / W[cheapest, cheapest]
-            for a in range(k):
-                Q[a, 0] -= s * W[cheapest, a]
-            for a in range(k):
-                if a != cheapest:
-                    s = W[a, cheapest] / W[cheapest, cheapest]
-                    for b in range(k):
-                        if b != cheapest:
-                            W[a, b] -= s * W[cheapest, b]
-            for a in range(cheapest, k - 1):
-                Q[a, 0] = Q[a + 1, 0]
-                for b in range(k):
-                    W[a, b] = W[a + 1, b]
-            for a in range(k - 1):
-                for b in range(cheapest, k - 1):
-                    W[a, b] = W[a, b + 1]
-        for a in range(cheapest, k - 1):
-            parents[a] = parents[a + 1]
-        k -= 1
-    return 0, 1.0
+@_finite
+def largest(values):
+    """The largest of non-negative numbers."""
+    most = 0.0
+    for j in range(values.shape[0]):
+        most = max(most, values[j])
+    return most
 
 
 @_kernel
-def select(x, limit, toggled, toggle, problem, place, space, parents, changes):
+def first_near(values, most):
+    """The first place of a value that cannot be told from ``most``: ties are resolved by index, not by rounding."""
+    least = most * (1.0 - TIE)
+    for j in range(values.shape[0]):
+        if values[j] >= least:
+            return np.int64(j)
+    return np.int64(0)
+
+
+@_kernel
+def drop(nodes, k, a):
+    """Remove place ``a`` of ``nodes[:k]``, and keep the order of the others."""
+    for b in range(a, k - 1):
+        nodes[b] = nodes[b + 1]
+
+
+@_fast
+def add_parent_on_factor(F, x, u, k, W, v, c, Y):
+    """:func:`add_parent` on the factor: rows of ``Y`` (d + 1, r) are residuals of the variables given the parents.
+
+    The last row is scratch. ``v`` and ``c`` (d,) become the variances and the covariances with ``x`` that are left.
+    """
+    d, r = F.shape
+    scale = 1.0 / math.sqrt(v[u])
+    direction, own = Y[d], Y[x]
+    for t in range(r):
+        direction[t] = Y[u, t] * scale
+    for j in range(d):
+        row = Y[j]
+        dot = 0.0
+        for t in range(r):
+            dot += direction[t] * row[t]
+        W[k, j] = dot
+        left = 0.0
+        for t in range(r):
+            row[t] -= dot * direction[t]
+            left += row[t] * row[t]
+        v[j] = left
+    for j in range(d):
+        row = Y[j]
+        dot = 0.0
+        for t in range(r):
+            dot += row[t] * own[t]
+        c[j] = dot
+
+
+@_step
+def removal_costs(x, k, parents, W, inverse, beta, precision):
+    """What each of ``parents[:k]`` explains beyond the others is ``beta^2 / precision``; the place of the least."""
+    invert_triangle(W, parents, k, inverse)
+    cheapest, least = np.int64(0), np.inf
+    for a in range(k):
+        beta[a], precision[a] = 0.0, 0.0
+        for b in range(a, k):
+            beta[a] += inverse[b, a] * W[b, x]
+            precision[a] += inverse[b, a] * inverse[b, a]
+        cost = beta[a] * beta[a] / precision[a]
+        if cost < least * (1.0 - TIE):
+            least, cheapest = cost, a
+    return least, cheapest
+
+
+@_step
+def exchange_gains(a, k, W, v, c, inverse, beta, precision, row):
+    """What each variable explains (d,) once parent number ``a`` has left; not meaningful for parents."""
+    d = v.shape[0]
+    for j in range(d):
+        row[j] = 0.0
+    for b in range(a, k):
+        s, other = inverse[b, a], W[b]
+        for j in range(d):
+            row[j] += s * other[j]
+    s, q = beta[a] / precision[a], 1.0 / precision[a]
+    for j in range(d):
+        covariance = c[j] + s * row[j]
+        row[j] = covariance * covariance / max(v[j] + row[j] * row[j] * q, SMALL_VARIANCE)
+
+
+@_kernel
+def net_gain(more, left, worth, scale, kind):
+    """What is gained, in units of links and at least a little, when ``left`` changes by ``more`` for a price."""
+    if kind == BIC_NV:
+        return max(math.log(1.0 - worth) - math.log(max(1.0 + more / left, ALMOST_NOTHING)), LEAST_NET)
+    return max(-more * scale - worth, LEAST_NET)
+
+
+@_fast
+def climb_parents(problem, x, allowed, exact, parents, k, gains, space):
+    """Improve ``parents[:k]`` of ``x`` by single additions, removals and exchanges until none is worth it.
+
+    Parents come from ``allowed`` (d,) only. ``gains`` (d,) becomes what the others have to do with the set: negative
+    for parents, positive for variables that are not allowed and would be taken if they were, zero for those that do not
+    matter; the number is what is lost or gained if only that changes, in units of links and with the price. With
+    ``exact`` everything is computed on the factor, otherwise from correlations. Returns the number of parents and what
+    they leave of the variance; -1 and 1 where rounding could decide.
+    """
+    (C, F, scales, _), criterion, worth, _, most_parents = problem
+    W, inverse, Y, reals, bytes_, _ = space
+    v, c, row, alone, beta, precision = reals[0], reals[1], reals[2], reals[3], reals[4], reals[5]
+    taken = bytes_[0]
+    kind, scale = criterion[0], scales[x]
+    d, r = F.shape
+    for j in range(d):
+        taken[j] = 0
+    taken[x] = 1
+    for a in range(k):
+        taken[parents[a]] = 1
+    built = np.int64(-1)
+    rounding = 0.0
+    # Rounding could make a set come back; nothing else can.
+    turns = 4 * d + 8
+    while True:
+        turns -= 1
+        # The regression on the parents, from the last one that is still in place.
+        if built < 0:
+            built = np.int64(0)
+            rounding = 2.0**-50
+            for j in range(d):
+                v[j] = 1.0
+                c[j] = C[x, j]
+                if exact:
+                    for t in range(r):
+                        Y[j, t] = F[j, t]
+        while built < k:
+            u = parents[built]
+            if exact:
+                if v[u] <= DEPENDENT:
+                    taken[u] = 0
+                    drop(parents, k, built)
+                    k -= 1
+                    continue
+                add_parent_on_factor(F, x, u, built, W, v, c, Y)
+            else:
+                if v[u] < UNSURE_VARIANCE:
+                    return np.int64(-1), 1.0
+                # Dividing by the pivot magnifies the rounding of what is left of x.
+                rounding += 2.0**-51 * (1.0 + v[x] / v[u])
+                add_parent(C, u, built, W, v)
+                s, last = W[built, x], W[built]
+                for j in range(d):
+                    c[j] -= s * last[j]
+            v[u] = 1.0
+            c[u] = 0.0
+            built += 1
+        left = max(v[x], FLOOR)
+        threshold = least_gain(left, worth[k], scale, kind)
+        if not exact and (left < UNSURE_LEFT or rounding > UNSURE_SHARE * threshold):
+            return np.int64(-1), 1.0
+        # The best addition.
+        for j in range(d):
+            alone[j] = c[j] * c[j] / max(v[j], TINY)
+        if exact:
+            for j in range(d):
+                alone[j] = alone[j] if v[j] > DEPENDENT else 0.0
+        alone[x] = 0.0
+        for j in range(d):
+            row[j] = alone[j] if allowed[j] else 0.0
+        most = largest(row)
+        room = k < most_parents and left > FLOOR
+        if room and most > threshold and turns > 0:
+            u = first_near(row, most)
+            if not exact and v[u] < UNSURE_VARIANCE:
+                return np.int64(-1), 1.0
+            parents[k] = u
+            taken[u] = 1
+            k += 1
+            continue
+        # The cheapest removal.
+        least, a = removal_costs(x, k, parents, W, inverse, beta, precision)
+        if k > 0 and turns > 0 and least <= least_gain(left + least, worth[k - 1], scale, kind):
+            taken[parents[a]] = 0
+            drop(parents, k, a)
+            k -= 1
+            built = np.int64(-1)
+            continue
+        # The best exchange; and what is not allowed, but would be exchanged or added if it were.
+        for j in range(d):
+            gains[j] = 0.0
+            if room and not allowed[j] and alone[j] > threshold:
+                gains[j] = net_gain(-alone[j], left, worth[k], scale, kind)
+        leaves, u = np.int64(-1), np.int64(-1)
+        most = EXCHANGE * left
+        for a in range(k):
+            exchange_gains(a, k, W, v, c, inverse, beta, precision, row)
+            cost = beta[a] * beta[a] / precision[a]
+            for j in range(d):
+                if taken[j]:
+                    row[j] = 0.0
+                elif not allowed[j]:
+                    if row[j] > cost + EXCHANGE * left:
+                        gains[j] = max(gains[j], net_gain(cost - row[j], left, 0.0, scale, kind))
+                    row[j] = 0.0
+            best = largest(row) - cost
+            if best > most + TIE * left:
+                most = best
+                leaves, u = a, first_near(row, best + cost)
+        if leaves < 0 or turns <= 0:
+            break
+        taken[parents[leaves]] = 0
+        taken[u] = 1
+        drop(parents, k, leaves)
+        parents[k - 1] = u
+        built = np.int64(-1)
+    for a in range(k):
+        cost = beta[a] * beta[a] / precision[a]
+        gains[parents[a]] = -net_gain(-cost, left + cost, worth[k - 1], scale, kind)
+    return k, left
+
+
+@_step
+def select(x, limit, toggled, toggle, parents, k, problem, place, space, gains, counts):
     """Parents of ``x`` among the nodes placed before ``limit``, with ``toggled`` allowed or not by ``toggle``.
 
-    ``problem`` is the statistics, the criterion and the worth of edges. Leaves the parents in ``parents``; returns the
-    link of the residual and the number of parents.
+    Climbs from those of ``parents[:k]`` that are allowed, see :func:`climb_parents`, and leaves there what it finds;
+    returns the link of the residual and the number of parents.
     """
-    stats, criterion, worth = problem
-    C, F, scale, base = stats
-    kind = criterion[0]
-    W, v, c, inverse, Q, allowed = space
+    (_, _, scale, base), criterion = problem[0], problem[1]
+    allowed, start = space[4][1], space[5][0]
+    counts[SELECTIONS] += 1
     for j in range(place.shape[0]):
         allowed[j] = place[j] < limit
     allowed[toggled] = toggle
     allowed[x] = 0
-    k = grow(C, x, allowed, worth, scale[x], kind, W, v, c, parents, changes)
-    exact = k < 0
-    if exact:
-        k = grow_from_factor(F, x, allowed, worth, scale[x], kind, Q, parents, changes)
-    k, ratio = shrink(F, x, parents, k, worth, scale[x], kind, exact, W, inverse, Q)
-    return link(scale[x] * ratio if k > 0 else base[x], criterion), k
+    m = np.int64(0)
+    for a in range(k):
+        if allowed[parents[a]]:
+            parents[m] = parents[a]
+            start[m] = parents[a]
+            m += 1
+    found, ratio = climb_parents(problem, x, allowed, np.int64(0), parents, m, gains, space)
+    if found < 0:
+        for a in range(m):
+            parents[a] = start[a]
+        found, ratio = climb_parents(problem, x, allowed, np.int64(1), parents, m, gains, space)
+    return link(scale[x] * ratio if found > 0 else base[x], criterion), found
 
 
 @_step
-def select_all(problem, state, space, parents):
-    """Parents of every node among its predecessors; returns the sum of their links."""
-    _, place, links, sizes, changes = state
-    total = 0.0
-    for i in range(place.shape[0]):
-        links[i], sizes[i] = select(i, place[i], i, np.int64(0), problem, place, space, parents, changes[i])
-        total += links[i]
-    return total
+def copy_row(table, y, k, parents):
+    """Copy ``table[y, :k]`` to ``parents``; returns k."""
+    for a in range(k):
+        parents[a] = table[y, a]
+    return k
 
 
 @_step
-def try_earlier(x, best, problem, state, space, parents, mine, total, price, full, crossing, rest):
-    """The earlier place of node ``x`` that gains most, if any gains more than ``best``: that gain and that place.
+def hope_of(x, price, problem, state, space, counts):
+    """The most that node ``x`` can gain: what it costs now less what it costs with all others allowed."""
+    _, place, links, sizes, _, _ = state
+    bound, prices = problem[3], problem[1][3]
+    if math.isnan(bound[x]):
+        # Selected from nothing, and thus the same whenever it is asked for.
+        none, parents = space[3][6], space[5][1]
+        to, k = select(x, place.shape[0], x, np.int64(0), parents, np.int64(0), problem, place, space, none, counts)
+        bound[x] = to + price * prices[k]
+    return max(0.0, links[x] + price * prices[sizes[x]] - bound[x])
 
-    ``crossing`` (2, d) and ``rest`` (d + 1,) are scratch: what crossing a node changes in it does not depend on how far
-    ``x`` goes, so that the most that further places can bring is known before the first step.
+
+@_kernel
+def try_places(x, step, best, sums, full, problem, state, space, found, counts):
+    """The place of node ``x`` before (``step`` -1) or after (1) its own that gains most, if any gains above ``best``.
+
+    Moving x past y changes the candidates of x and of y only, and ``gains`` tells beforehand whether that matters, so
+    most places cost nothing. Unless ``full``, a direction is given up when even the best that the places further on
+    can bring does not make up for what has been lost. Returns the gain, the place and the number of parents there,
+    which are left in ``found``.
     """
-    order, place, links, sizes, changes = state
-    criterion = problem[1]
+    order, place, links, sizes, gains, table = state
+    criterion, total, price = problem[1], sums[TOTAL], sums[PRICE]
     penalty, prices = criterion[1], criterion[3]
+    own, others, mine, none = space[5][2], space[5][3], space[3][7], space[3][6]
     d = order.shape[0]
     t = place[x]
-    target = t
-    rest[0] = 0.0
-    for q in range(t):
+    target, count = t, np.int64(0)
+    later = min(counts[STEPS], 1)
+    times, share = GAINS_TIMES[later], SHARE_OF_LOSSES[later]
+    # The furthest place that is worth trying, and the most that others, or x itself, can gain on the way.
+    end, hope, balance = t, 0.0, 0.0
+    q = t + step
+    while 0 <= q < d:
         y = order[q]
-        crossing[0, y], crossing[1, y] = 0.0, 0.0
-        if changes[y, x]:
-            to, k = select(y, q, x, np.int64(1), problem, place, space, parents, mine)
-            crossing[0, y], crossing[1, y] = to - links[y], prices[k] - prices[sizes[y]]
-        rest[q + 1] = rest[q] + max(0.0, -crossing[0, y] - price * crossing[1, y])
+        for one in (gains[x, y], gains[y, x]):
+            balance += times * one if one > 0.0 else share * one
+        if balance > 0.0 or full:
+            end = q
+        if step < 0:
+            hope += times * gains[y, x]
+        q += step
+    if end == t:
+        return best, target, count
+    if step > 0:
+        hope = hope_of(x, price, problem, state, space, counts)
     for j in range(d):
-        mine[j] = changes[x, j]
-    at, size = links[x], sizes[x]
+        mine[j] = gains[x, j]
+    at, size = links[x], copy_row(table, x, sizes[x], own)
     crossed, paid = 0.0, 0.0
-    for q in range(t - 1, -1, -1):
+    q = t
+    while q != end:
+        q += step
         y = order[q]
-        crossed += crossing[0, y]
-        paid += crossing[1, y]
-        if mine[y]:
-            at, size = select(x, q, x, np.int64(0), problem, place, space, parents, mine)
-        delta, more = crossed + at - links[x], paid + prices[size] - prices[sizes[x]]
-        gain = change(delta, total, d, criterion) - penalty * more
-        if gain > best:
-            best = gain
-            target = q
-        if not full and delta + price * more > HOPE * rest[q]:
-            break
-    return best, target
-
-
-@_step
-def try_later(x, best, problem, state, space, parents, mine, total, price, full, scratch):
-    """The later place of node ``x`` that gains most, if any gains more than ``best``: that gain and that place."""
-    order, place, links, sizes, changes = state
-    criterion = problem[1]
-    penalty, prices = criterion[1], criterion[3]
-    d = order.shape[0]
-    t = place[x]
-    target = t
-    hope = 0.0
-    if t < d - 1 and not full:
-        # The most that x itself can gain: all other nodes before it.
-        to, k = select(x, d, x, np.int64(0), problem, place, space, parents, scratch)
-        hope = links[x] + price * prices[sizes[x]] - to - price * prices[k]
-    for j in range(d):
-        mine[j] = changes[x, j]
-    at, size = links[x], sizes[x]
-    crossed, paid = 0.0, 0.0
-    for q in range(t + 1, d):
-        y = order[q]
-        if changes[y, x]:
-            to, k = select(y, q, x, np.int64(0), problem, place, space, parents, scratch)
+        if gains[y, x] != 0.0:
+            k = copy_row(table, y, sizes[y], others)
+            to, k = select(y, q, x, np.int64(step < 0), others, k, problem, place, space, none, counts)
             crossed += to - links[y]
             paid += prices[k] - prices[sizes[y]]
-            if not full and crossed + price * paid > HOPE * hope:
+            if step < 0:
+                hope -= times * gains[y, x]
+            elif not full and crossed + price * paid > HOPE * hope:
                 break
-        if mine[y]:
-            at, size = select(x, q + 1, x, np.int64(0), problem, place, space, parents, mine)
+        if mine[y] != 0.0:
+            at, size = select(x, q + (step > 0), x, np.int64(0), own, size, problem, place, space, mine, counts)
         delta, more = crossed + at - links[x], paid + prices[size] - prices[sizes[x]]
         gain = change(delta, total, d, criterion) - penalty * more
-        if gain > best:
-            best = gain
-            target = q
-    return best, target
+        if gain > best + SAME_GAIN:
+            best, target, count = gain, q, size
+            for a in range(size):
+                found[a] = own[a]
+        if step < 0 and not full and delta + price * more > HOPE * hope:
+            break
+    return best, target, count
 
 
-@_step
-def move(x, target, total, problem, state, space, parents, dirty):
+@_kernel
+def put(x, target, parents, count, total, problem, state, space, marks, counts):
     """Put node ``x`` at place ``target`` and select anew where that matters; returns the new total of links.
 
-    ``dirty`` (d,) marks the nodes whose places are worth trying again.
+    The selection for ``x`` starts from ``parents[:count]``, the others from what they had. ``marks`` are the nodes
+    whose places are worth trying again, because parents or children of theirs changed, and those with a new selection.
     """
-    order, place, links, sizes, changes = state
+    order, place, links, sizes, gains, table = state
+    dirty, touched = marks
+    scratch = space[5][3]
     t = place[x]
     step = 1 if target > t else -1
     for q in range(t, target, step):
@@ -869,100 +945,255 @@ def move(x, target, total, problem, state, space, parents, dirty):
         place[order[q]] = q
     order[target] = x
     place[x] = target
+    dirty[x] = 1
     for q in range(min(t, target), max(t, target) + 1):
         y = order[q]
-        if y == x or changes[y, x]:
-            to, k = select(y, q, y, np.int64(0), problem, place, space, parents, changes[y])
-            total += to - links[y]
-            links[y], sizes[y] = to, k
-            for j in range(place.shape[0]):
-                if changes[y, j] or changes[j, y]:
-                    dirty[j] = 1
-            dirty[y] = 1
+        if y != x and gains[y, x] == 0.0:
+            continue
+        k = copy_row(table, y, sizes[y], scratch)
+        if y == x:
+            k = count
+            for a in range(count):
+                scratch[a] = parents[a]
+        to, k = select(y, q, y, np.int64(0), scratch, k, problem, place, space, gains[y], counts)
+        total += to - links[y]
+        links[y] = to
+        touched[y] = 1
+        for a in range(sizes[y]):
+            if not is_among(table[y, a], scratch, k):
+                dirty[table[y, a]] = 1
+                dirty[y] = 1
+        for a in range(k):
+            if not is_among(scratch[a], table[y], sizes[y]):
+                dirty[scratch[a]] = 1
+                dirty[y] = 1
+        sizes[y] = k
+        for a in range(k):
+            table[y, a] = scratch[a]
     return total
 
 
-@_kernel
-def insertion_descent(order, stats, criterion, sweeps, full, floor, resolution, A):
-    """Move single nodes of ``order`` (d,) to better places until none improves.
+@_step
+def copy_touched(source, target, touched):
+    """Copy the order, and of the nodes that were touched everything, from one state to another."""
+    d = touched.shape[0]
+    for i in range(d):
+        target[0][i] = source[0][i]
+        target[1][i] = source[1][i]
+        if touched[i]:
+            touched[i] = 0
+            target[2][i] = source[2][i]
+            target[3][i] = source[3][i]
+            for j in range(d):
+                target[4][i, j] = source[4][i, j]
+            for a in range(source[3][i]):
+                target[5][i, a] = source[5][i, a]
 
-    Parents are chosen by :func:`select` among the predecessors; ``order`` and ``A`` (d, d) are overwritten.
-    Moving node x past node y changes the candidates of x and of y only, and ``changes`` tells beforehand whether
-    that matters, so most places cost nothing. Unless ``full``, a direction is given up when even the best that the
-    places further on can bring does not make up for what has been lost. A move must gain more than ``resolution``
-    and lead above the score ``floor``.
-    Returns the score and the number of moves.
-    """
-    kind, penalty, _, prices = criterion
-    d, r = stats[1].shape
-    space = (
-        np.empty((d + 1, d)), np.empty(d), np.empty(d), np.empty((d, d)), np.empty((d + 1, r)), np.empty(d, np.uint8),
-    )  # fmt: skip
-    worth = np.empty(d)
-    problem = (stats, criterion, worth)
-    place = np.empty(d, np.int64)
-    links, sizes, changes = np.empty(d), np.zeros(d, np.int64), np.zeros((d, d), np.uint8)
-    state = (order, place, links, sizes, changes)
-    parents = np.empty(d + 1, np.int64)
-    mine, scratch = np.empty(d, np.uint8), np.empty(d, np.uint8)
-    crossing, rest = np.empty((2, d)), np.empty(d + 1)
-    # Nodes for which something has changed since their places were last tried; only the last sweep tries all.
-    dirty = np.ones(d, np.uint8)
-    for t in range(d):
-        place[order[t]] = t
+
+@_kernel
+def draw(n, stream):
+    """A whole number below ``n``."""
+    bits, stream[0] = random_bits(stream[0])
+    return np.int64(np.float64(bits >> np.uint64(11)) * 2.0**-53 * n)
+
+
+@_kernel
+def draw_neighbour(x, gains, stream, pool):
+    """One of the nodes that ``x`` has to do with: a parent, a child, or one that would be; any other if none does."""
+    d, k = gains.shape[0], 0
+    for j in range(d):
+        if gains[x, j] != 0.0 or gains[j, x] != 0.0:
+            pool[k] = j
+            k += 1
+    return pool[draw(k, stream)] if k > 0 else draw(d, stream)
+
+
+@_step
+def perturb(total, problem, state, space, marks, stream, counts):
+    """Move a node and two in its neighbourhood, each anywhere or next to what it has to do with."""
+    order, place, _, sizes, gains, table = state
+    d = order.shape[0]
+    own, pool = space[5][2], space[5][1]
+    x = draw(d, stream)
+    for move in range(PERTURBED):
+        if move > 0:
+            x = draw_neighbour(x, gains, stream, pool)
+        target = draw(d, stream)
+        if draw(np.int64(2), stream) == 0:
+            target = place[draw_neighbour(x, gains, stream, pool)]
+        if target != place[x]:
+            k = copy_row(table, x, sizes[x], own)
+            total = put(x, target, own, k, total, problem, state, space, marks, counts)
+    return total
+
+
+@_step
+def price_of(sizes, prices):
+    """What the parents of all nodes cost, in edges."""
+    paid = 0.0
+    for i in range(sizes.shape[0]):
+        paid += prices[sizes[i]]
+    return paid
+
+
+@_step
+def add_up(links):
+    """Their sum."""
     total = 0.0
-    for i in range(d):
-        total += link(stats[3][i], criterion)
-    score = -np.inf
-    sweep = 0
-    moves = 0
-    while True:
-        # Under equal variances the worth of an edge follows the total; the first, of the variances, only starts it.
-        for _ in range(4 if kind == BIC_EV and sweep == 0 else 1):
-            worth_of_edges(criterion, total, d, worth)
-            if kind == BIC_EV or sweep == 0:
-                total = select_all(problem, state, space, parents)
-        paid = 0.0
-        for i in range(d):
-            paid += prices[sizes[i]]
-        score = unpriced(total, d, criterion) - penalty * paid
-        if sweep == sweeps:
-            break
-        sweep += 1
-        price = penalty * (total if kind == BIC_EV else d)  # of an edge, in units of links
-        moved = False
-        skipped = False
-        for x in range(d):
-            if not dirty[x]:
-                skipped = True
-                continue
-            dirty[x] = 0
-            t = place[x]
-            least = resolution + max(0.0, floor - score)
-            best, target = try_earlier(
-                x, least, problem, state, space, parents, mine, total, price, full, crossing, rest
-            )
-            gain, later = try_later(x, best, problem, state, space, parents, mine, total, price, full, scratch)
-            if later != t:
-                best, target = gain, later
-            if target == t:
-                continue
-            moved = True
-            moves += 1
-            score += best
-            total = move(x, target, total, problem, state, space, parents, dirty)
-        if not moved:
-            if not skipped:
-                break
-            for x in range(d):
-                dirty[x] = 1
-    for i in range(d):
-        for j in range(d):
-            A[j, i] = 0
-        _, k = select(i, place[i], i, np.int64(0), problem, place, space, parents, scratch)
+    for i in range(links.shape[0]):
+        total += links[i]
+    return total
+
+
+@_step
+def settle(problem, state, kept, touched, counts, sums, resolution):
+    """Keep the local optimum that was reached, or, if a perturbation led to a worse one, go back to what was kept."""
+    criterion = problem[1]
+    fit = unpriced(sums[TOTAL], touched.shape[0], criterion)
+    sums[SCORE] = fit - criterion[1] * price_of(state[3], criterion[3])
+    if counts[STEPS] == 0 or sums[SCORE] >= sums[BEST] - SAME_GAIN:
+        if counts[STEPS] == 0 or sums[SCORE] > sums[BEST] + resolution:
+            counts[STALE] = 0
+        sums[BEST] = sums[SCORE] if counts[STEPS] == 0 else max(sums[SCORE], sums[BEST])
+        copy_touched(state, kept, touched)
+    else:
+        copy_touched(kept, state, touched)
+        sums[TOTAL] = add_up(state[2])
+        sums[SCORE] = sums[BEST]
+
+
+@_step
+def select_all(stop, problem, limits, state, space, touched, counts, sums):
+    """Parents of all nodes, as often as ``counts`` asks for; whether that was done before ``stop`` selections.
+
+    Under equal variances the worth of an edge follows the total, and the first worth, of variances, only starts it.
+    """
+    criterion, worth, bound = problem[1], problem[2], problem[3]
+    kind, penalty, _, prices = criterion
+    _, place, links, sizes, gains, table = state
+    parents = space[5][4]
+    d = place.shape[0]
+    while counts[ROUNDS] > 0 and counts[SELECTIONS] < stop:
+        if counts[NODE] == 0:
+            worth_of_edges(criterion, sums[TOTAL], d, worth)
+            for i in range(d if kind == BIC_EV else 0):
+                bound[i] = np.nan
+        i = counts[NODE]
+        k = copy_row(table, i, sizes[i], parents)
+        links[i], k = select(i, limits[i], i, np.int64(0), parents, k, problem, place, space, gains[i], counts)
+        sizes[i] = k
         for a in range(k):
-            A[parents[a], i] = 1
-    return score, moves
+            table[i, a] = parents[a]
+        touched[i] = 1
+        counts[NODE] += 1
+        if counts[NODE] == d:
+            counts[NODE] = 0
+            counts[ROUNDS] -= 1
+            sums[TOTAL] = add_up(links)
+            sums[SCORE] = unpriced(sums[TOTAL], d, criterion) - penalty * price_of(sizes, prices)
+            sums[PRICE] = penalty * (sums[TOTAL] if kind == BIC_EV else d)
+    return counts[ROUNDS] == 0
+
+
+@_step
+def sweep(stop, least, full, problem, state, space, marks, counts, sums):
+    """Try the places of all nodes that are marked; whether that was done before ``stop`` selections.
+
+    A move must gain more than ``least`` (0) and lead ``least`` (0) above the score ``least`` (1).
+    """
+    place, dirty = state[1], marks[0]
+    earlier, later = space[5][4], space[5][5]
+    d = place.shape[0]
+    while counts[TURN] < d and counts[SELECTIONS] < stop:
+        x = counts[TURN]
+        counts[TURN] += 1
+        if not dirty[x]:
+            counts[SKIPPED] = 1
+            continue
+        dirty[x] = 0
+        t = place[x]
+        first = least[0] + max(0.0, least[1] - sums[SCORE])
+        best, target, k = try_places(x, np.int64(-1), first, sums, full, problem, state, space, earlier, counts)
+        gain, other, size = try_places(x, np.int64(1), best, sums, full, problem, state, space, later, counts)
+        if other != t:
+            sums[TOTAL] = put(x, other, later, size, sums[TOTAL], problem, state, space, marks, counts)
+        elif target != t:
+            gain = best
+            sums[TOTAL] = put(x, target, earlier, k, sums[TOTAL], problem, state, space, marks, counts)
+        else:
+            continue
+        sums[SCORE] += gain
+        counts[MOVED] += 1
+        counts[MOVES] += 1
+    return counts[TURN] == d
+
+
+@_kernel
+def search_orders(problem, limits, state, kept, space, marks, counts, sums, stream, rules):
+    """Select parents, move single nodes to better places until none improves, perturb that, and so on.
+
+    Whatever has been reached is in ``state`` when this returns, and the best local optimum in ``kept``: a call that
+    ended because its share of selections was used up is continued by the next.
+
+    Parameters
+    ----------
+    problem : statistics, criterion, ``worth`` (d,), ``bound`` (d,), greatest number of parents
+    limits : array (d,)
+        The parents of node i are first selected among the nodes placed before ``limits[i]``: its own place.
+    state, kept : ``order``, ``place``, ``links``, ``sizes`` (d,), ``gains`` (d, d), parents of every node (d, d)
+    space : scratch
+        Numbers (d + 1, d), (d, d), (d + 1, r), (8, d), bytes (2, d), whole numbers (6, d + 1).
+    marks : two arrays (d,), see :func:`put`
+    counts : array (11,)
+        What has been done and what is left to do, see the constants.
+    sums : array (4,)
+        Total of the links, score, best score, and the price of an edge in units of links.
+    stream : array (1,)
+        State of the random numbers.
+    rules : (sweeps, steps, full, floor, resolution, quota)
+        At most so many sweeps, perturbations and selections; a move must gain more than ``resolution`` and lead above
+        the score ``floor``.
+
+    Returns
+    -------
+    bool
+        Whether there is nothing left to do.
+    """
+    sweeps, steps, full, floor, resolution, quota = rules
+    criterion, dirty = problem[1], marks[0]
+    d = limits.shape[0]
+    stop = counts[SELECTIONS] + quota
+    while True:
+        while counts[RESTING] == 0:
+            if not select_all(stop, problem, limits, state, space, marks[1], counts, sums):
+                return False
+            if counts[SWEEPS] == sweeps:
+                counts[RESTING] = 1
+            else:
+                if not sweep(stop, (resolution, floor), full, problem, state, space, marks, counts, sums):
+                    return False
+                counts[TURN] = 0
+                counts[SWEEPS] += 1
+                if counts[MOVED] > 0:
+                    counts[ROUNDS] = criterion[0] == BIC_EV
+                elif counts[SKIPPED] == 0 or counts[STEPS] > 0:
+                    # After a perturbation only what it has reached is tried; otherwise the last sweep tries all.
+                    counts[RESTING] = 1
+                else:
+                    for x in range(d):
+                        dirty[x] = 1
+                counts[MOVED], counts[SKIPPED] = 0, 0
+            if counts[RESTING] == 1:
+                settle(problem, state, kept, marks[1], counts, sums, resolution)
+        if counts[STEPS] >= steps:
+            return True
+        counts[STEPS] += 1
+        counts[STALE] += 1
+        counts[SWEEPS], counts[RESTING] = 0, 0
+        for x in range(d):
+            dirty[x] = 0
+        sums[TOTAL] = perturb(sums[TOTAL], problem, state, space, marks, stream, counts)
+        sums[SCORE] = unpriced(sums[TOTAL], d, criterion) - criterion[1] * price_of(state[3], criterion[3])
 
 
 @_kernel

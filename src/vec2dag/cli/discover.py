@@ -83,7 +83,7 @@ def add_to(commands: Any) -> None:
         "--algorithm",
         metavar="NAME",
         default="auto",
-        help="orders, conditional, credit, ppo, a2c, reinforce (default: auto)",
+        help="local, orders, conditional, credit, ppo, a2c, reinforce (default: auto)",
     )
     search.add_argument("--init", metavar="NAME", default="auto", help="auto, or random: where the search starts")
     search.add_argument("--no-refine", action="store_true", help="stop where the algorithm does")

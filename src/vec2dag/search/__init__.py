@@ -6,6 +6,7 @@ from .discover import ALGORITHMS, discover
 from .engines import A2C, PPO, REINFORCE, Conditional, NodeCredit, policy_gradient
 from .exact import exact_search
 from .gradient import SearchResult
+from .local import LocalSearch
 from .orders import Orders
 from .policy import GaussianPolicy
 from .start import STARTS, equal_variance_order
@@ -20,6 +21,7 @@ __all__ = [
     "Certificate",
     "Conditional",
     "GaussianPolicy",
+    "LocalSearch",
     "NodeCredit",
     "Orders",
     "Progress",

@@ -111,7 +111,10 @@ def certify(score: Score, descent: Descent, best: Candidate, budget: Budget) -> 
         while not budget.over:
             for better in _edge_descent(score, best):
                 best = better
-            found, _ = descent.descend(best.order, floor=best.score, full=all_places)
+            found, _ = descent.descend(best.order, floor=best.score, full=all_places, A=best.A)
+            if found.score <= best.score + least and not budget.over:
+                # Parents that are grown from none may be better than those that were carried along.
+                found, _ = descent.descend(best.order, floor=best.score, full=all_places)
             if found.score <= best.score + least and eliminate:
                 found = _eliminate(score, best.order)
             if found.score > best.score + least:

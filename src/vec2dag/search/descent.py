@@ -4,10 +4,11 @@ Moving one node changes order and skeleton together, which single edges and the 
 """
 
 import math
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,46 +59,184 @@ class Descent(Protocol):
 
     threads: bool
 
-    def descend(self, order: NDArray[np.int64], floor: float = -np.inf, full: bool = False) -> tuple[Candidate, int]:
+    def descend(
+        self,
+        order: NDArray[np.int64],
+        floor: float = -np.inf,
+        full: bool = False,
+        A: NDArray[np.uint8] | None = None,
+    ) -> tuple[Candidate, int]:
         """The local optimum and the number of moves; every move must lead above the score ``floor``.
 
-        With ``full`` all places are tried, without it a direction is given up where there is little hope.
+        With ``full`` all places are tried, without it a direction is given up where there is little hope. Parents are
+        selected starting from those in ``A`` (d, d) that the order allows.
         """
         ...
 
 
 def descent_of(score: Score, hint: NDArray[np.uint8] | None = None, budget: Budget | None = None) -> Descent:
     """The compiled descent where the kernels can compute the score, the general one otherwise."""
-    return LocalDescent(score, hint, budget) if score.statistics is None else CompiledDescent(score)
+    return LocalDescent(score, hint, budget) if score.statistics is None else CompiledDescent(score, budget)
 
 
 class CompiledDescent:
-    """Descents in the kernels; each sweep costs about ``d^2`` look-ups and the selections that they call for."""
+    """Descents in the kernels, where linear regressions cost microseconds.
+
+    A selection of parents starts from the one for the neighbouring order and is improved by single additions, removals
+    and exchanges, so that a move never loses parents that the new order still allows.
+
+    Parameters
+    ----------
+    score : Score
+    budget : Budget, optional
+        When it is over, what has been reached is returned as it is.
+    """
 
     threads = True
 
-    def __init__(self, score: Score) -> None:
-        self.score, self.resolution = score, resolution(score)
+    def __init__(self, score: Score, budget: Budget | None = None) -> None:
+        self.score, self.budget, self.resolution = score, budget or Budget(), resolution(score)
+        self.bound = np.full(score.d, np.nan)
+
+    def walk(self, order: NDArray[np.int64], A: NDArray[np.uint8] | None = None, seed: int = 0) -> "Walk":
+        """A descent from an order and, if given, the parents in ``A`` (d, d) that it allows; to be advanced."""
+        # Under equal variances what a node can gain at most depends on the others, and thus on the walk.
+        bound = self.bound if self.score.criterion.decomposable else np.full(self.score.d, np.nan)
+        return Walk(self.score, order, A, seed, bound, self.resolution)
 
     def select(self, order: NDArray[np.int64]) -> NDArray[np.uint8]:
         """The graph (d, d) with the parents that are selected for an order as it is."""
-        return self._run(order, 0, False, -np.inf)[0]
+        walk = self.walk(order)
+        walk.advance(sweeps=0)
+        return walk.A
 
-    def descend(self, order: NDArray[np.int64], floor: float = -np.inf, full: bool = False) -> tuple[Candidate, int]:
+    def blankets(self) -> NDArray[np.uint8]:
+        """``[j, i] = 1`` if j is selected for node i where all others are allowed."""
+        walk = self.walk(np.arange(self.score.d))
+        walk.limits = np.full(self.score.d, self.score.d)
+        walk.advance(sweeps=0)
+        return walk.A
+
+    def descend(
+        self,
+        order: NDArray[np.int64],
+        floor: float = -np.inf,
+        full: bool = False,
+        A: NDArray[np.uint8] | None = None,
+    ) -> tuple[Candidate, int]:
         """See :class:`Descent`."""
-        A, moved, moves = self._run(order, 10 * self.score.d, full, floor)
-        # Scored anew: the descent itself works to the precision of correlations where that is enough.
-        return Candidate(A, float(self.score(A)), moved), moves
+        walk = self.walk(order, A)
+        walk.advance(floor=floor, full=full, budget=self.budget)
+        return walk.candidate(), walk.moves
 
-    def _run(
-        self, order: NDArray[np.int64], sweeps: int, full: bool, floor: float
-    ) -> tuple[NDArray[np.uint8], NDArray[np.int64], int]:
-        score, moved = self.score, order.astype(np.int64)
-        A = np.empty((score.d, score.d), np.uint8)
-        _, moves = _kernels.insertion_descent(
-            moved, score.statistics, score.compiled, sweeps, full, floor, self.resolution, A
-        )
-        return A, moved, moves
+
+class Walk:
+    """One search over orders: a descent, and then perturbations of it, each with a descent of its own.
+
+    The same for any division into calls of :meth:`advance`.
+    """
+
+    # Seconds between two looks at the clock.
+    PAUSE = 0.05
+
+    def __init__(
+        self,
+        score: Score,
+        order: NDArray[np.int64],
+        A: NDArray[np.uint8] | None,
+        seed: int,
+        bound: NDArray[np.float64],
+        least: float,
+    ) -> None:
+        d = score.d
+        assert score.statistics is not None
+        r = score.statistics[1].shape[1]
+        self.score, self.resolution, self.quota = score, least, 100
+        self.problem = (
+            score.statistics, score.compiled, np.empty(d), bound, min(d - 1, max(score.n - 2, 0)),
+        )  # fmt: skip
+        place = np.empty(d, np.int64)
+        place[order] = np.arange(d)
+        self.limits = place
+        table, sizes = np.zeros((d, d), np.int64), np.zeros(d, np.int64)
+        if A is not None:
+            sizes[:] = A.sum(axis=0, dtype=np.int64)
+            for i in range(d):
+                table[i, : sizes[i]] = np.flatnonzero(A[:, i])
+        self.state = (order.astype(np.int64), place, np.zeros(d), sizes, np.zeros((d, d)), table)
+        self.kept = tuple(part.copy() for part in self.state)
+        self.space = (
+            np.empty((d + 1, d)), np.empty((d, d)), np.empty((d + 1, r)),
+            np.empty((8, d)), np.empty((2, d), np.uint8), np.empty((6, d + 1), np.int64),
+        )  # fmt: skip
+        self.marks = np.ones(d, np.uint8), np.ones(d, np.uint8)
+        self.counts = np.zeros(11, np.int64)
+        self.counts[_kernels.ROUNDS] = 1 if score.criterion.decomposable else 4
+        self.sums = np.zeros(4)
+        self.sums[_kernels.TOTAL] = float(score.link(score.statistics[3]).sum())
+        self.stream = np.array([seed], np.uint64)
+
+    def advance(
+        self,
+        steps: int = 0,
+        *,
+        sweeps: int | None = None,
+        floor: float = -np.inf,
+        full: bool = False,
+        budget: Budget | None = None,
+    ) -> bool:
+        """Go on until the descent has ended and ``steps`` perturbations have been made since the start.
+
+        Returns False if the budget was over before.
+        """
+        sweeps = 10 * self.score.d if sweeps is None else sweeps
+        while True:
+            begin = time.perf_counter()
+            rules = (sweeps, steps, full, floor, self.resolution, self.quota)
+            if _kernels.search_orders(
+                self.problem, self.limits, self.state, self.kept, self.space, self.marks, self.counts, self.sums,
+                self.stream, rules,
+            ):  # fmt: skip
+                return True
+            if budget is not None and budget.over:
+                return False
+            pace = self.PAUSE / max(time.perf_counter() - begin, 1e-6)
+            self.quota = int(np.clip(self.quota * pace, 10, 10 * self.quota))
+
+    @property
+    def steps(self) -> int:
+        """Perturbations that were made."""
+        return int(self.counts[_kernels.STEPS])
+
+    @property
+    def stale(self) -> int:
+        """Perturbations since the last that led to something better."""
+        return int(self.counts[_kernels.STALE])
+
+    @property
+    def moves(self) -> int:
+        """Nodes that were moved to better places."""
+        return int(self.counts[_kernels.MOVES])
+
+    @property
+    def best(self) -> tuple[NDArray[Any], ...]:
+        """The best state: the one that is kept once a descent has ended, what has been reached before."""
+        ended = self.counts[_kernels.STEPS] > 0 or self.counts[_kernels.RESTING] > 0
+        return self.kept if ended else self.state
+
+    @property
+    def A(self) -> NDArray[np.uint8]:
+        """The graph (d, d) of the best state."""
+        _, _, _, sizes, _, table = self.best
+        A = np.zeros((self.score.d, self.score.d), np.uint8)
+        for i, size in enumerate(sizes):
+            A[table[i, :size], i] = 1
+        return A
+
+    def candidate(self) -> Candidate:
+        """The best so far. Scored anew: a walk works to the precision of correlations where that is enough."""
+        A = self.A
+        return Candidate(A, float(self.score(A)), self.best[0].copy())
 
 
 @dataclass(frozen=True)
@@ -190,9 +329,16 @@ class LocalDescent:
         links, prices = self.score.link(self.score.local.batch(sets)), self.score.prices
         return [float(link) + self.price * prices[len(parents)] for link, (_, parents) in zip(links, sets, strict=True)]
 
-    def descend(self, order: NDArray[np.int64], floor: float = -np.inf, full: bool = False) -> tuple[Candidate, int]:
+    def descend(
+        self,
+        order: NDArray[np.int64],
+        floor: float = -np.inf,
+        full: bool = False,
+        A: NDArray[np.uint8] | None = None,
+    ) -> tuple[Candidate, int]:
         """See :class:`Descent`; unless ``full``, a direction ends after two places in a row without improvement."""
         current = [int(node) for node in order]
+        self.hint = self.hint if A is None else A
         choices = {node: _Choice(start, math.nan) for node, _, start in self._wanted(current)}
         moves = 0
         # What has been reached when the time is over is returned as it is.

@@ -16,6 +16,7 @@ from .descent import MANY, Candidate, descend_all, descent_of, resolution
 from .engines import GRADIENTS, PPO, Conditional, as_algorithm
 from .exact import exact_search
 from .gradient import SearchResult
+from .local import LocalSearch
 from .orders import Orders
 from .start import Start, find_start
 
@@ -41,7 +42,7 @@ class Algorithm(Protocol):
         ...
 
 
-ALGORITHMS: dict[str, Callable[[], Any]] = {"orders": Orders, **GRADIENTS}
+ALGORITHMS: dict[str, Callable[[], Any]] = {"local": LocalSearch, "orders": Orders, **GRADIENTS}
 
 
 def discover(
@@ -64,10 +65,11 @@ def discover(
     rng : numpy Generator
     d : int, optional
         Number of nodes; needed unless ``score`` has an attribute ``d``.
-    algorithm : {"auto", "orders", "conditional", "credit", "ppo", "a2c", "reinforce"}, or settings, default "auto"
-        Settings are ``PPO(n_steps=...)`` and so on, or those of :mod:`vec2dag.sb3`. ``"auto"`` is PPO for arbitrary
-        callables, the conditional gradient for criteria with equal variances and linear regression, and the policy over
-        orders otherwise (without ``refine``, the conditional gradient).
+    algorithm : {"auto", "local", "orders", "conditional", "credit", "ppo", "a2c", "reinforce"}, or settings
+        Settings are ``PPO(n_steps=...)`` and so on, or those of :mod:`vec2dag.sb3`. ``"auto"``, the default, is PPO for
+        arbitrary callables. With linear regression it is the conditional gradient for criteria with equal variances,
+        and iterated local search for others; with other regressions the policy over orders. Without ``refine`` it is
+        the conditional gradient.
     init : {"auto", "random"}, adjacency matrix (d, d), or order (d,), default "auto"
         ``"auto"`` is the greedy equal-variance order for criteria with equal variances and linear regression, random
         otherwise.
@@ -106,7 +108,9 @@ def _algorithm(algorithm: Any, score: GraphScore, refine: bool) -> Algorithm:
     if score.local is None:
         best: Algorithm = PPO()
     else:
-        best = Conditional() if score.has_greedy_order or not refine else Orders()
+        compiled = needs_local(score, "algorithm='auto'").statistics is not None
+        gradient = score.has_greedy_order or not refine
+        best = Conditional() if gradient else LocalSearch() if compiled else Orders()
     return as_algorithm(algorithm, {"auto": lambda: best, **ALGORITHMS})
 
 

@@ -14,7 +14,7 @@ from ..scores import GraphScore, Score, needs_local
 from .descent import CompiledDescent
 from .policy import GaussianPolicy
 
-__all__ = ["STARTS", "Start", "equal_variance_order", "find_start", "policy_at"]
+__all__ = ["STARTS", "Start", "equal_variance_order", "find_start", "policy_at", "sparse_order"]
 
 STARTS = ("auto", "random")
 
@@ -25,7 +25,7 @@ class Start:
 
     Attributes
     ----------
-    name : {"random", "equal-variance order", "given"}
+    name : {"random", "equal-variance order", "sparse order", "given"}
         For people.
     order : array of shape (d,), optional
         None is the algorithm's own cold start.
@@ -103,4 +103,26 @@ def equal_variance_order(score: Score) -> NDArray[np.int64]:
     C, _, scale, _ = score.statistics
     order = np.empty(score.d, np.int64)
     _kernels.equal_variance_order(C, scale, order)
+    return order
+
+
+def sparse_order(descent: CompiledDescent) -> NDArray[np.int64]:
+    """An order in which nodes have few predecessors that matter to them.
+
+    Nodes are neighbours if one is selected for the other where all are allowed. The last node is the one with the
+    fewest neighbours, which then become neighbours of each other, as a regression on them would have it; and so on
+    with the rest: minimum-degree elimination, as for sparse Cholesky factors.
+    """
+    selected = descent.blankets().astype(bool)
+    near = selected | selected.T
+    d = len(near)
+    order, degree = np.empty(d, np.int64), near.sum(axis=1).astype(float)
+    for t in range(d - 1, -1, -1):
+        node = order[t] = int(degree.argmin())
+        around = np.flatnonzero(near[node])
+        near[np.ix_(around, around)] = True
+        near[around, around] = False
+        near[node] = near[:, node] = False
+        degree[around] = near[around].sum(axis=1)
+        degree[node] = np.inf
     return order
