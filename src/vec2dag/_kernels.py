@@ -1076,7 +1076,8 @@ def select_all(stop, problem, limits, state, space, touched, counts, sums):
     while counts[ROUNDS] > 0 and counts[SELECTIONS] < stop:
         if counts[NODE] == 0:
             worth_of_edges(criterion, sums[TOTAL], d, worth)
-            for i in range(d if kind == BIC_EV else 0):
+            # Once the total has settled, what a node can gain at most hardly changes any more.
+            for i in range(d if kind == BIC_EV and counts[SWEEPS] == 0 else 0):
                 bound[i] = np.nan
         i = counts[NODE]
         k = copy_row(table, i, sizes[i], parents)

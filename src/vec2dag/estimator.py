@@ -124,11 +124,12 @@ class ALIAS(BaseEstimator):
     regression : {"linear", "gp"}, Linear, GaussianProcess, SklearnRegression, or regressor, default "linear"
         How nodes are regressed on their parents: linearly, by Gaussian processes (``"gp"`` is ``GaussianProcess()``,
         the paper's), or by any estimator with ``fit`` and ``predict``.
-    algorithm : {"auto", "orders", "conditional", "credit", "ppo", "a2c", "reinforce"}, or settings, default "auto"
-        How to search: ``PPO(n_steps=...)``, ``Orders(batch_size=...)`` and so on; ``vec2dag.sb3.PPO(...)``,
-        ``sb3.A2C(...)`` or any on-policy class of Stable-Baselines3. ``"auto"`` is the conditional gradient for
-        equal-variance criteria with linear regression and where ``refine`` is off, the policy over orders otherwise
-        (for which the gradient alone stops short), and PPO for callables.
+    algorithm : {"auto", "local", "orders", "conditional", "credit", "ppo", "a2c", "reinforce"}, or settings
+        How to search: ``PPO(n_steps=...)``, ``LocalSearch(chains=...)`` and so on; ``vec2dag.sb3.PPO(...)``,
+        ``sb3.A2C(...)`` or any on-policy class of Stable-Baselines3. ``"auto"``, the default, is the conditional
+        gradient for equal-variance criteria with linear regression and where ``refine`` is off. Otherwise, as the
+        gradient alone stops short there, it is iterated local search for linear regression and the policy over orders
+        for others; and PPO for callables.
     prune : {"auto", "linear", "bic", "cam", "ci", None}, settings or callable, default "auto"
         ``"linear"`` thresholds regression coefficients (``prune.Threshold``), ``"bic"`` removes edges while the linear
         BIC improves, ``"cam"`` tests every parent in an additive regression, ``"ci"`` tests conditional independence

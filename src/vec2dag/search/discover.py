@@ -78,8 +78,7 @@ def discover(
         linear) and for ``bic-nv`` and ``ls``, with the exact search for the best of all DAGs; arbitrary callables are
         not refined.
     time_budget : float, optional
-        Seconds after which the best DAG so far is taken. The clock is looked at between regressions that are not
-        linear, and otherwise between descents, of which one can take seconds on hundreds of nodes.
+        Seconds after which the best DAG so far is taken.
     callback : callable, optional
         Called with a :class:`Progress` after every step; returning True ends the search, the refinement included.
 
