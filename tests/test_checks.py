@@ -26,7 +26,9 @@ from vec2dag._checks import (
     is_constant_by_moments,
     listing,
     number,
+    quoted,
     share,
+    shown,
     warn,
     whole_number,
 )
@@ -394,3 +396,10 @@ def test_bounds_of_numbers():
             refusal()
         assert str(caught.value) == message
     assert choose("kind", "b", {"a": 1, "b": 2}) == 2
+
+
+def test_names_are_shown_safely():
+    assert shown("größe, cm") == "größe, cm"
+    assert shown("a\x9bb\r\u202ec") == "a\\x9bb\\r\\u202ec"
+    assert len(shown("n" * 5000)) == 60
+    assert quoted(["a\x1b"]) == "'a\\x1b'"

@@ -113,7 +113,7 @@ def test_discover_finds_the_graph_and_prints_it(run, put, X, tmp_path):
 def test_directions_that_the_data_leave_open_have_no_arrowhead(run, put, X, tmp_path):
     result = run("discover", put(X[:, [0, 2]], "xy"), "-o", tmp_path / "out")
     assert result.out.splitlines()[1].split()[1] == "---"
-    assert "do not determine the direction" in result.out
+    assert "does not tell the direction" in result.out
     edges = json.loads((tmp_path / "out" / "graph.json").read_text())["edges"]
     assert [edge["direction"] for edge in edges] == ["free"]
     assert "dir=none" in (tmp_path / "out" / "graph.dot").read_text()
@@ -151,7 +151,7 @@ def test_the_files_agree_with_each_other_and_with_the_data(run, put, X, tmp_path
         design = np.column_stack([np.ones(400), mixed[:, parents]])
         coefficients = np.linalg.lstsq(design, mixed[:, j], rcond=None)[0][1:]
         assert edge["weight"] == pytest.approx(coefficients[list(parents).index(i)], rel=1e-8)
-        assert edge["direction"] == ("free" if both[i, j] and both[j, i] else "determined")
+        assert edge["direction"] == ("free" if both[i, j] and both[j, i] else "oriented")
     graphml = nx.read_graphml(out / "graph.graphml")
     assert {(e["source"], e["target"]): (e["weight"], e["direction"]) for e in edges} == {
         (u, v): (data["weight"], data["direction"]) for u, v, data in graphml.edges(data=True)
@@ -221,7 +221,8 @@ def test_nonlinear_tables(run, refused, put, tmp_path):
     kept = ("--checkpoint", tmp_path / "scores.npz")
     result = run(*arguments, *kept)
     assert result.code == 0
-    assert re.search(r"cause +effect +coefficient +p-value\n", result.out)
+    assert re.search(r"cause +effect +slope +p-value\n", result.out)
+    assert "of the edge, not of its direction" in result.out
     assert np.argwhere(adjacency(tmp_path / "out")).tolist() == [[0, 1]]
     first = json.loads((tmp_path / "out" / "run.json").read_text())
     assert (first["fits"], first["exact"]) == (4 * 2**3, True)
@@ -654,6 +655,20 @@ def test_interruption_writes_the_best_graph_so_far(put, tmp_path):
     run_json = json.loads((tmp_path / "out" / "run.json").read_text())
     assert run_json["stopped"] == "interrupted"
     assert run_json["score"] == pytest.approx(graph_score(X, graphs[0][0], "bic-nv"), rel=1e-8)
+
+
+def test_interruption_before_a_first_graph_writes_nothing(run, put, X, tmp_path, monkeypatch):
+    assert run("discover", put(X), "-o", tmp_path / "out").code == 0
+    before = {file.name: file.read_bytes() for file in (tmp_path / "out").iterdir()}
+
+    def interrupted(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("vec2dag.search.descent.Walk.advance", interrupted)
+    result = run("discover", put(X[:100]), "-o", tmp_path / "out")
+    assert (result.code, result.out) == (130, "")
+    assert "interrupted before a first graph was ready; nothing written" in result.err
+    assert {file.name: file.read_bytes() for file in (tmp_path / "out").iterdir()} == before
 
 
 def test_interruption_before_the_search_has_its_exit_code(run, tmp_path, monkeypatch):

@@ -3,6 +3,7 @@
 import inspect
 import json
 import pickle
+import time
 import warnings
 from functools import partial
 from pathlib import Path
@@ -40,6 +41,7 @@ from vec2dag import (
     simulate,
 )
 from vec2dag import prune as pruning
+from vec2dag.edges import EdgeTable
 from vec2dag.files.graphs import read_graph
 from vec2dag.prune import prune_bic, prune_cam, prune_ci, prune_linear
 
@@ -135,7 +137,7 @@ def test_directions_are_free_where_the_class_leaves_them_open(X):
     assert {data["direction"] for *_, data in model.graph_.edges(data=True)} == {"free"}
     v = quick().fit(X)
     assert not v.free_.any()
-    assert {data["direction"] for *_, data in v.graph_.edges(data=True)} == {"determined"}
+    assert {data["direction"] for *_, data in v.graph_.edges(data=True)} == {"oriented"}
 
 
 @pytest.mark.parametrize("other", ["bic-ev", "ls", LeastSquares(0.5), lambda A: -float(np.sum(A))])
@@ -773,7 +775,7 @@ def test_edges_are_a_table(X):
         assert model.adjacency_matrix_[i, j] == 1
         assert row["coefficient"] == model.weights_[i, j]
         assert row["p_value"] == verdicts[i, j]
-        assert row["direction"] == ("free" if model.free_[i, j] else "determined")
+        assert row["direction"] == ("free" if model.free_[i, j] else "oriented")
         assert again == row
     assert "p_value" not in quick().fit(X).edges_
     assert "--> " in str(model.edges_)
@@ -880,3 +882,61 @@ def test_a_score_holds_its_own_data(rng):
     X = rng.standard_normal((50, 3))
     with pytest.raises(ValueError, match="standardize=True has no effect on a Score"):
         ALIAS(criterion=Score(X), standardize=True).fit(X)
+
+
+def test_pruning_keeps_to_the_budget(X):
+    def slow(x, y, Z):
+        time.sleep(0.3)
+        return 0.0
+
+    model = quick(prune=pruning.CI(test=slow), time_budget=0.5, n_jobs=1)
+    with pytest.warns(UserWarning, match="the time was over before pruning had ended"):
+        model.fit(np.hstack([X, X + np.random.default_rng(0).standard_normal(X.shape)]))
+    assert model.search_.stopped == "time"
+    assert np.array_equal(model.adjacency_matrix_, model.adjacency_raw_)
+    assert model.run()["converged"] is False
+    assert model.summary().endswith(f"; stopped after {model.seconds_:.0f} s, not converged")
+
+
+def test_the_budget_left_for_pruning_is_used(X):
+    model = quick(prune="cam", time_budget=60.0).fit(X)
+    assert model.search_.converged
+    assert model.run()["converged"] is True
+    assert "converged" not in model.summary()
+    assert model.prune_table_
+
+
+def test_an_interrupt_before_a_first_graph_leaves_everything_as_it_was(X, monkeypatch):
+    model = quick().fit(X)
+    before = model.adjacency_matrix_
+
+    def interrupted(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("vec2dag.search.descent.Walk.advance", interrupted)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(KeyboardInterrupt, match="before a first graph was ready"):
+            model.fit(np.hstack([X, X**3]))
+    assert model.adjacency_matrix_ is before
+
+
+def test_a_budget_that_ends_before_a_first_graph_says_so(rng):
+    with pytest.warns(UserWarning, match="before a first graph was ready"):
+        model = quick(time_budget=1e-6).fit(rng.standard_normal((300, 60)))
+    assert model.search_.stopped == "time"
+    assert not model.search_.ready
+    assert "prefers the columns to be independent" not in model.summary()
+
+
+def test_tables_say_what_an_arrow_means(X):
+    text = quick(criterion="bic-ev").fit(X).summary()
+    assert "--> : oriented by the score, if its assumptions hold" in text
+    table = EdgeTable(
+        source=["a\x1b[31m"], target=["b" * 500], direction=["oriented"], coefficient=[1.0], p_value=[0.0]
+    )
+    assert "\x1b" not in str(table)
+    assert "a\\x1b[31m" in str(table)
+    assert "<1e-16" in str(table)
+    assert "of the edge, not of its direction" in str(table)
+    assert max(map(len, str(table).splitlines()[1:2])) < 120

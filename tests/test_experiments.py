@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from vec2dag import ALIAS, metrics, simulate
+from vec2dag import ALIAS, metrics, prune, simulate
 from vec2dag.simulate import Dataset
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -441,6 +441,37 @@ def test_settings_reach_the_policy_gradient(rng):
         assert run(**plain | other) != run(**plain)
     # All of them, although so few nodes settle at once.
     assert run(algorithm="ppo", n_steps=700)[0] == 700
+
+
+def test_parents_selected_along_the_greedy_order_beat_a_threshold():
+    # Before pruning, BIC keeps edges with small coefficients; the extended criterion hardly any.
+    methods = {name: METHODS[name].function() for name in ("equal-variance", "equal-variance-bic")}
+    shd = {"threshold": 0, "bic": 0, "bic, pruned": 0, "ebic": 0}
+    for seed in range(10):
+        sample = simulate.linear_gaussian(d=30, k=2, n=1000, rng=np.random.default_rng(seed))
+        X = sample.X + 5.0  # where the origin is makes no difference
+        found = methods["equal-variance-bic"](X, None)
+        graphs = {
+            "threshold": prune.prune_linear(sample.X, methods["equal-variance"](sample.X, None)),
+            "bic": found,
+            "bic, pruned": prune.prune_linear(X, found),
+            "ebic": methods["equal-variance-bic"](X, None, criterion="ebic-ev"),
+        }
+        shd = {name: total + metrics.shd(sample.A, graphs[name]) for name, total in shd.items()}
+    assert shd["bic"] <= 30
+    assert shd["ebic"] <= 5
+    assert shd["bic, pruned"] == 0 < shd["threshold"]
+
+
+def test_careful_runs_tell_processor_seconds_and_find_the_same(rng):
+    X = rng.standard_normal((60, 4)) @ np.triu(np.ones((4, 4)))
+    plain, careful = (
+        process.execute("vec2dag", {"bic": {"discount": 2.0}}, 0, X, timeout=120, careful=careful)
+        for careful in (False, True)
+    )
+    assert "cpu_seconds" not in plain.facts
+    assert careful.facts["cpu_seconds"] > 0
+    assert np.array_equal(plain.found["A"], careful.found["A"])
 
 
 # --- numbers --------------------------------------------------------------------------------------------------

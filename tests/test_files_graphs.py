@@ -86,7 +86,7 @@ def test_files_state_weights_and_directions(tmp_path):
         "nodes": ["a", "b", "c"],
         "edges": [
             {"source": "a", "target": "b", "weight": -0.5, "direction": "free"},
-            {"source": "b", "target": "c", "weight": -0.5, "direction": "determined"},
+            {"source": "b", "target": "c", "weight": -0.5, "direction": "oriented"},
         ],
     }
     dot = (tmp_path / "graph.dot").read_text()
@@ -95,7 +95,7 @@ def test_files_state_weights_and_directions(tmp_path):
     graph = nx.read_graphml(tmp_path / "graph.graphml")
     assert dict(graph.edges) == {
         ("a", "b"): {"weight": -0.5, "direction": "free"},
-        ("b", "c"): {"weight": -0.5, "direction": "determined"},
+        ("b", "c"): {"weight": -0.5, "direction": "oriented"},
     }
     assert (tmp_path / "adjacency.csv").read_text() == ",a,b,c\na,0,1,0\nb,0,0,1\nc,0,0,0\n"
 
@@ -103,7 +103,7 @@ def test_files_state_weights_and_directions(tmp_path):
 def test_to_networkx_has_the_columns_as_nodes():
     graph = to_networkx([[0, 1], [0, 0]], ("z", "a"), weights=[[0, 2], [0, 0]])
     assert list(graph.nodes) == ["z", "a"]
-    assert dict(graph.edges) == {("z", "a"): {"weight": 2.0, "direction": "determined"}}
+    assert dict(graph.edges) == {("z", "a"): {"weight": 2.0, "direction": "oriented"}}
     assert nx.is_directed_acyclic_graph(graph)
     assert "weight" not in to_networkx([[0, 1], [0, 0]], "ab").edges["a", "b"]
 

@@ -120,9 +120,15 @@ def listing(items: Iterable[str], limit: int = 8) -> str:
     return f"{', '.join(all_items[:limit])} and {len(all_items) - limit} more"
 
 
+def shown(name: str, most: int = 60) -> str:
+    """A name as a terminal may show it: control characters and changes of direction escaped, and not too long."""
+    safe = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in name)
+    return safe if len(safe) <= most else f"{safe[: most - 4]} ..."
+
+
 def quoted(names: Iterable[str], limit: int = 8) -> str:
     """Names in quotes, as one shortened list."""
-    return listing((f"'{name}'" for name in names), limit)
+    return listing((f"'{shown(name)}'" for name in names), limit)
 
 
 def default_names(d: int) -> tuple[str, ...]:
@@ -186,7 +192,7 @@ def check_names(names: Sequence[str], d: int) -> tuple[str, ...]:
         count = dict.fromkeys(result, 0)
         for name in result:
             count[name] += 1
-        repeated = [f"'{name}' ({times} times)" for name, times in count.items() if times > 1]
+        repeated = [f"'{shown(name)}' ({times} times)" for name, times in count.items() if times > 1]
         raise ValueError(f"duplicate column names: {listing(repeated)}; every column needs a name of its own")
     return result
 
@@ -273,7 +279,7 @@ def check_values(X: NDArray[np.float64], names: Sequence[str] | None = None) -> 
         found = []
         for i in np.flatnonzero(n_nan + n_inf):
             counts = [f"{k} {kind}" for k, kind in ((n_nan[i], "NaN"), (n_inf[i], "inf")) if k]
-            found.append(f"'{labels[i]}' ({', '.join(counts)})")
+            found.append(f"'{shown(labels[i])}' ({', '.join(counts)})")
         raise ValueError(f"X contains NaN or infinity in {listing(found)}; remove or impute these values")
     constant = np.flatnonzero(is_constant(X))
     if constant.size:
@@ -341,19 +347,20 @@ def data_warnings(X: NDArray[np.float64], names: Sequence[str]) -> list[str]:
     sentences = []
     groups = _duplicates(X)
     if groups:
-        sets = [" = ".join(f"'{labels[i]}'" for i in group) for group in groups]
+        sets = [" = ".join(f"'{shown(labels[i])}'" for i in group) for group in groups]
         sentences.append(f"Duplicated columns: {listing(sets, 5)}; no score can tell them apart, keep one of each.")
     deviations = X.std(axis=0)
     if n <= d:
         sentences.append(
             f"The table has {n} rows for {d} columns; with no more rows than columns every column is a "
-            "linear combination of the others, and dense graphs fit it perfectly."
+            "linear combination of the others, dense graphs fit it perfectly, and nothing can be concluded: several "
+            f"times as many rows as columns are needed, {5 * d} for instance, or fewer columns."
         )
     else:
         repeated = {i for group in groups for i in group[1:]}
         unique = [i for i in range(d) if i not in repeated]
         dependent = [
-            f"'{labels[unique[i]]}' (from {quoted((labels[unique[j]] for j in others), 4)})"
+            f"'{shown(labels[unique[i]])}' (from {quoted((labels[unique[j]] for j in others), 4)})"
             for i, others in _dependencies(X[:, unique] if repeated else X, deviations[unique])
         ]
         if dependent:
@@ -365,13 +372,13 @@ def data_warnings(X: NDArray[np.float64], names: Sequence[str]) -> list[str]:
     if deviations[high] > SCALE_RATIO * deviations[low]:
         sentences.append(
             f"The columns have wildly different scales: standard deviations from {deviations[low]:.3g} "
-            f"('{labels[low]}') to {deviations[high]:.3g} ('{labels[high]}'); equal-variance scores "
+            f"('{shown(labels[low])}') to {deviations[high]:.3g} ('{shown(labels[high])}'); equal-variance scores "
             "(bic-ev, ls) will read the scales as causal order, and so will regressions with a scale of their own, "
             "such as gp; standardize=True removes the scales, and linear bic-nv does not depend on them."
         )
     few = _few_valued(X)
     if few:
-        counted = listing(f"'{labels[i]}' ({k})" for i, k in few)
+        counted = listing(f"'{shown(labels[i])}' ({k})" for i, k in few)
         sentences.append(
             f"Columns with very few distinct values: {counted}; linear-Gaussian scores treat them as "
             "continuous numbers."

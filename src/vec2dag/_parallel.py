@@ -1,19 +1,38 @@
 """Threads over pieces of work, the same results for any number of them; and the threads of BLAS."""
 
+import math
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 from typing import TypeVar
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-__all__ = ["effective_jobs", "one_blas_thread", "run_chunks", "run_each", "run_lazily"]
+__all__ = ["OutOfTime", "effective_jobs", "one_blas_thread", "run_chunks", "run_each", "run_lazily", "until"]
 
 T = TypeVar("T")
+
+_deadline: ContextVar[float] = ContextVar("deadline", default=math.inf)
+
+
+class OutOfTime(Exception):
+    """The time is over; what was finished before may be kept."""
+
+
+@contextmanager
+def until(deadline: float) -> Iterator[None]:
+    """Context in which no piece of work begins after ``deadline`` (of ``time.perf_counter``): :class:`OutOfTime`."""
+    token = _deadline.set(min(deadline, _deadline.get()))
+    try:
+        yield
+    finally:
+        _deadline.reset(token)
 
 
 def effective_jobs(n_jobs: int | None) -> int:
@@ -34,8 +53,14 @@ def _pool(pid: int, workers: int) -> ThreadPoolExecutor:
 
 def run_lazily(work: Callable[[int], T], total: int, n_jobs: int | None) -> Iterator[T]:
     """``work(0), ..., work(total - 1)`` as they are finished by threads, in this order; errors propagate."""
-    workers = min(effective_jobs(n_jobs), total)
-    return map(work, range(total)) if workers <= 1 else _pool(os.getpid(), workers).map(work, range(total))
+    workers, deadline = min(effective_jobs(n_jobs), total), _deadline.get()
+
+    def timely(k: int) -> T:
+        if time.perf_counter() >= deadline:
+            raise OutOfTime
+        return work(k)
+
+    return map(timely, range(total)) if workers <= 1 else _pool(os.getpid(), workers).map(timely, range(total))
 
 
 def run_each(work: Callable[[int], T], total: int, n_jobs: int | None) -> list[T]:

@@ -3,7 +3,9 @@
 import dataclasses
 import functools
 import inspect
+import math
 import platform
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -30,7 +32,7 @@ from ._checks import (
     frame_labels,
     warn,
 )
-from ._parallel import effective_jobs, one_blas_thread
+from ._parallel import OutOfTime, effective_jobs, one_blas_thread, until
 from ._settings import Settings
 from .edges import EdgeTable, removed_edges
 from .files.atomic import PathLike, as_json, write_atomically
@@ -38,7 +40,7 @@ from .files.graphs import to_networkx, write_graph
 from .graph import as_adjacency, cpdag, skeleton, topological_order
 from .metrics import r2_scores, sortability
 from .moments import Moments
-from .progress import progress_bar
+from .progress import announce_compilation, progress_bar
 from .scores import (
     CRITERIA,
     REGRESSIONS,
@@ -60,6 +62,8 @@ __all__ = ["ALIAS"]
 
 # Share of causal pairs sorted by variance that is suspicious under a criterion that reads the variances.
 SORTABLE = 0.9
+# Share of the time budget that is left to tests of edges.
+PRUNING = 0.2
 
 # Parameters of earlier versions, and where they are now.
 MOVED = {
@@ -298,8 +302,8 @@ class ALIAS(BaseEstimator):
         """
         start = time.perf_counter()
         fitted = self._unfitted()
-        with one_blas_thread(), collected_warnings() as fitted.notes_:
-            fitted._fit(X, names)
+        with one_blas_thread(), collected_warnings() as fitted.notes_, announce_compilation(_say):
+            fitted._fit(X, names, start)
         fitted.seconds_ = time.perf_counter() - start
         # Only now: a fit that fails leaves the estimator as it was.
         self.__dict__ = fitted.__dict__
@@ -312,7 +316,7 @@ class ALIAS(BaseEstimator):
             delattr(fresh, name)
         return fresh
 
-    def _fit(self, X: Any, names: Sequence[str] | None) -> None:
+    def _fit(self, X: Any, names: Sequence[str] | None, start: float) -> None:
         self._check_parameters()
         # As they are now: settings may be shared, and changed later.
         self.parameters_ = {
@@ -326,6 +330,8 @@ class ALIAS(BaseEstimator):
         pruner = self._pruner(score)
         if isinstance(data, Moments) and hasattr(pruner, "explain") and getattr(pruner, "needs_rows", True):
             raise ValueError(f"prune={self.prune!r} needs the rows of the table, X is Moments; prune=None needs none")
+        # Tests of edges take their time too, where they look at rows.
+        share = 1.0 if pruner is None or not getattr(pruner, "needs_rows", True) else 1.0 - PRUNING
         with self._stored(score), progress_bar(self.verbose) as callback:
             found = discover(
                 score,
@@ -333,13 +339,21 @@ class ALIAS(BaseEstimator):
                 algorithm=self._algorithm(),
                 init=self.init,
                 refine=self.refine,
-                time_budget=self.time_budget,
+                time_budget=None if self.time_budget is None else share * self.time_budget,
                 callback=callback,
             )
+        if not found.ready:
+            if found.stopped == "interrupted":
+                raise KeyboardInterrupt("interrupted before a first graph was ready")
+            warn(f"the search had to end ({found.stopped}) before a first graph was ready: this is a part of one")
         A = found.A.copy()
         self.prune_table_: list[pruning.Verdict] = []
         try:
-            A, self.prune_table_ = self._pruned(pruner, data, linear, found.A)
+            with until(math.inf if self.time_budget is None else start + self.time_budget):
+                A, self.prune_table_ = self._pruned(pruner, data, linear, found.A)
+        except OutOfTime:
+            found = dataclasses.replace(found, stopped="time")
+            warn("the time was over before pruning had ended: the graph is the one that the search found, not pruned")
         except KeyboardInterrupt:
             found = dataclasses.replace(found, stopped="interrupted")
             warn("interrupted while pruning: the graph is the one that the search found, not pruned")
@@ -481,7 +495,7 @@ class ALIAS(BaseEstimator):
         return pruned, verdicts
 
     def _describe(self, found: SearchResult, A: NDArray[np.uint8], linear: LinearOnTable, score: GraphScore) -> None:
-        self._criterion_name = score.name
+        self._criterion_name, self._linear = score.name, score.linear is not False
         self.adjacency_raw_, self.adjacency_matrix_ = found.A, A
         self.score_ = found.score
         self.search_ = found
@@ -539,7 +553,7 @@ class ALIAS(BaseEstimator):
 
     @property
     def graph_(self) -> "networkx.DiGraph":
-        """The estimated DAG with names; edges have ``weight`` and ``direction`` ("determined" or "free")."""
+        """The estimated DAG with names; edges have ``weight`` and ``direction`` ("oriented" or "free")."""
         check_is_fitted(self)
         return to_networkx(self.adjacency_matrix_, self._names, weights=self.weights_, free=self.free_)
 
@@ -547,7 +561,9 @@ class ALIAS(BaseEstimator):
     def edges_(self) -> EdgeTable:
         """The edges with names, strongest first."""
         check_is_fitted(self)
-        return EdgeTable.of(self._names, self.adjacency_matrix_, self.weights_, self.free_, self.prune_table_)
+        return EdgeTable.of(
+            self._names, self.adjacency_matrix_, self.weights_, self.free_, self.prune_table_, self._linear
+        )
 
     def summary(self) -> str:
         """What was found, as text: the edges, those that pruning removed, and one line about the fit."""
@@ -565,9 +581,21 @@ class ALIAS(BaseEstimator):
             parts.append(removed)
         parts.append(
             f"{self.n_samples_} rows, {self.n_features_in_} columns, {edges} edges, "
-            f"{self._criterion_name} {self.score_:.6f}, {self.seconds_:.1f} s"
+            f"{self._criterion_name} {self.score_:.6f}, {self.seconds_:.1f} s{self._ended_early()}"
         )
         return "\n\n".join(parts)
+
+    def _ended_early(self) -> str:
+        """What to add where the search did not come to its own end."""
+        if self.search_.converged:
+            return ""
+        whys = {
+            "time": f"stopped after {self.seconds_:.0f} s",
+            "callback": "stopped by the callback",
+            "interrupted": "interrupted",
+            "steps": f"stopped after {self.search_.n_iter} steps",
+        }
+        return f"; {whys[self.search_.stopped]}, not converged"
 
     def run(self) -> dict[str, Any]:
         """What was run, with which settings and versions, and how the search ended: the content of ``run.json``."""
@@ -592,6 +620,7 @@ class ALIAS(BaseEstimator):
             "fits": found.fits,
             "steps": found.n_iter,
             "stopped": found.stopped,
+            "converged": found.converged,
             "algorithm": found.algorithm,
             "init": found.init,
             "certified": found.certified,
@@ -627,6 +656,10 @@ class ALIAS(BaseEstimator):
         file = Path(folder) / "run.json"
         write_atomically(file, text)
         return [*files, file]
+
+
+def _say(sentence: str) -> None:
+    print(f"vec2dag: {sentence}", file=sys.stderr)
 
 
 def _generator(random_state: Any) -> np.random.Generator:

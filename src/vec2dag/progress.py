@@ -38,7 +38,7 @@ def announce_compilation(write: Callable[[str], None]) -> Iterator[None]:
 
         def on_start(self, event: Any) -> None:
             if not self.said:
-                write("compiling the kernels: only the first run on a machine does, and takes some seconds more")
+                write("compiling the kernels, which takes about half a minute: only the first run on a machine does")
                 self.said = True
 
         def on_end(self, event: Any) -> None:

@@ -29,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
     except KeyboardInterrupt:
-        say("interrupted before there was anything to write")
+        say("interrupted before a first graph was ready; nothing written")
         return INTERRUPTED
     except (ValueError, OSError, ImportError, NotImplementedError) as error:
         say(" ".join(str(error).split()))

@@ -111,10 +111,9 @@ def run(arguments: argparse.Namespace) -> int:
     X, names, notes = _load(arguments)
 
     from ..estimator import ALIAS
-    from ..progress import announce_compilation
 
     model = ALIAS(**parameters, verbose=int(sys.stderr.isatty() and not arguments.quiet))
-    with warnings.catch_warnings(record=True) as caught, announce_compilation(say):
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.fit(X, names=names)
     notes += list(dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, UserWarning)))

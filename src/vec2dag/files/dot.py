@@ -25,7 +25,7 @@ def to_dot(edges: Iterable[Mapping[str, Any]], nodes: Iterable[str]) -> str:
     Parameters
     ----------
     edges : iterable of mappings
-        Each with `source`, `target`, `weight` (a number or None) and `direction` ("free" or "determined").
+        Each with `source`, `target`, `weight` (a number or None) and `direction` ("free" or "oriented").
     nodes : iterable of str
         Names of all nodes.
 

@@ -44,7 +44,7 @@ def write_graph(
         Strength of the edges, finite; the attribute `weight` in JSON and GraphML, the label in DOT.
     free : array-like of shape (d, d), bool, optional
         Symmetric; True where the data do not determine the direction. The attribute `direction` of an edge is
-        "free" there and "determined" elsewhere; DOT draws a free edge dashed and without an arrowhead.
+        "free" there and "oriented" elsewhere; DOT draws a free edge dashed and without an arrowhead.
 
     Returns
     -------
@@ -88,7 +88,7 @@ def to_networkx(
     weights : array-like of shape (d, d), optional
         Edge attribute `weight`.
     free : array-like of shape (d, d), bool, optional
-        Edge attribute `direction`: "free" where True, "determined" elsewhere.
+        Edge attribute `direction`: "free" where True, "oriented" elsewhere.
 
     Returns
     -------
@@ -128,7 +128,7 @@ def _edges(
             "source": nodes[i],
             "target": nodes[j],
             "weight": None if W is None else float(W[i, j]),
-            "direction": "free" if F[i, j] else "determined",
+            "direction": "free" if F[i, j] else "oriented",
         }
         for i, j in np.argwhere(adjacency != 0)
     ]

@@ -3,7 +3,7 @@
 from .criteria import BIC, CRITERIA, Criterion, LeastSquares, is_criterion
 from .gp import GaussianProcess
 from .linear import Linear, LinearOnTable
-from .local import LocalCache, LocalScores, OutOfTime
+from .local import LocalCache, LocalScores
 from .regression import Regression
 from .regressors import SklearnRegression
 from .score import REGRESSIONS, FunctionScore, GraphScore, Score, as_score, describe, needs_local
@@ -21,7 +21,6 @@ __all__ = [
     "LinearOnTable",
     "LocalCache",
     "LocalScores",
-    "OutOfTime",
     "Regression",
     "Score",
     "SklearnRegression",

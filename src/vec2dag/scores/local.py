@@ -17,14 +17,14 @@ from joblib.parallel import get_active_backend
 from numpy.typing import NDArray
 
 from .._checks import warn
-from .._parallel import effective_jobs, one_blas_thread, run_lazily
+from .._parallel import OutOfTime, effective_jobs, one_blas_thread, run_lazily
 from ..files.atomic import write_atomically
 
 if TYPE_CHECKING:
     from .criteria import Criterion
     from .regression import Regression
 
-__all__ = ["LocalCache", "LocalScores", "OutOfTime"]
+__all__ = ["LocalCache", "LocalScores"]
 
 # Seconds between writes of a file of local scores.
 SAVE_EVERY = 30.0
@@ -130,10 +130,6 @@ class LocalCache:
 
 def _size(key: tuple[int, int]) -> int:
     return BYTES + key[1].bit_length() // 30 * 4
-
-
-class OutOfTime(Exception):
-    """The time for regressions is over; those that are finished are remembered."""
 
 
 class LocalScores:

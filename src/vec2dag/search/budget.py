@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .._checks import number, warn
-from ..scores import GraphScore, OutOfTime
+from .._checks import number
+from .._parallel import OutOfTime
+from ..scores import GraphScore
 
 __all__ = ["Budget", "Callback", "Progress"]
 
@@ -103,7 +104,6 @@ class Budget:
             self.stopped = self.stopped or "time"
         except KeyboardInterrupt:
             self._cancel("interrupted")
-            warn("interrupted: the best DAG so far is returned")
 
     def _cancel(self, reason: str) -> None:
         self.stopped = reason

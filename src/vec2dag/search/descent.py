@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _kernels
-from .._parallel import run_each
-from ..scores import OutOfTime, Score
+from .._parallel import OutOfTime, run_each
+from ..scores import Score
 from .budget import Budget
 
 __all__ = ["Candidate", "CompiledDescent", "Descent", "LocalDescent", "descend_all", "descent_of", "resolution"]
@@ -219,10 +219,14 @@ class Walk:
         return int(self.counts[_kernels.MOVES])
 
     @property
+    def ended(self) -> bool:
+        """Whether the first descent has come to its end."""
+        return bool(self.counts[_kernels.STEPS] > 0 or self.counts[_kernels.RESTING] > 0)
+
+    @property
     def best(self) -> tuple[NDArray[Any], ...]:
         """The best state: the one that is kept once a descent has ended, what has been reached before."""
-        ended = self.counts[_kernels.STEPS] > 0 or self.counts[_kernels.RESTING] > 0
-        return self.kept if ended else self.state
+        return self.kept if self.ended else self.state
 
     @property
     def A(self) -> NDArray[np.uint8]:

@@ -15,7 +15,7 @@ from .certify import certify
 from .descent import MANY, Candidate, descend_all, descent_of, resolution
 from .engines import GRADIENTS, PPO, Conditional, as_algorithm
 from .exact import exact_search
-from .gradient import SearchResult
+from .gradient import SearchResult, told
 from .local import LocalSearch
 from .orders import Orders
 from .start import Start, find_start
@@ -85,7 +85,7 @@ def discover(
     Returns
     -------
     SearchResult
-        Also after ``KeyboardInterrupt``, with a warning.
+        Also after ``KeyboardInterrupt``, with a warning, or with ``ready`` False if there was no graph yet.
     """
     score, rng = as_score(score, d), generator(rng)
     budget = Budget(time_budget, callback)
@@ -95,11 +95,9 @@ def discover(
     found = chosen.search(score, rng=rng, start=start, budget=budget)
     if not refine and chosen.reports_mean:
         found = replace(found, A=found.mode, score=found.mode_score)
-    if score.local is None:
-        return found
-    if refine and not budget.cancelled:
+    if refine and score.local is not None and not budget.cancelled:
         found = _refine(needs_local(score, "refine"), found, chosen, start, rng, budget)
-    return replace(found, fits=score.local.fits - fits)
+    return told(found if score.local is None else replace(found, fits=score.local.fits - fits))
 
 
 def _algorithm(algorithm: Any, score: GraphScore, refine: bool) -> Algorithm:
@@ -143,7 +141,8 @@ def _refine(
                 refined = certify(score, descent, best, budget)
                 best, certificate = refined, refined.certificate
     stopped = found.stopped if certificate is not None or not budget.over else str(budget.stopped)
-    return replace(found, A=best.A, score=best.score, stopped=stopped, certificate=certificate)
+    ready = found.ready or certificate is not None
+    return replace(found, A=best.A, score=best.score, stopped=stopped, ready=ready, certificate=certificate)
 
 
 def _best(*candidates: Candidate) -> Candidate:

@@ -20,7 +20,7 @@ from .._settings import Settings
 from ..graph import vec2dag
 from ..scores import GraphScore, Score, as_score, needs_local
 from .budget import Budget, Callback
-from .gradient import Batch, Engine, SearchResult, climb
+from .gradient import Batch, Engine, SearchResult, climb, told
 from .policy import Adam, GaussianPolicy, Optimiser, RMSprop
 from .start import Start, find_start
 
@@ -577,4 +577,4 @@ def policy_gradient(
     chosen = as_algorithm(algorithm, GRADIENTS)
     graph_score = as_score(score, d)
     start = find_start("random" if init is None else init, graph_score, greedy=False)
-    return chosen.search(graph_score, rng=generator(rng), start=start, budget=Budget(time_budget, callback))
+    return told(chosen.search(graph_score, rng=generator(rng), start=start, budget=Budget(time_budget, callback)))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from .._checks import warn
 from ..scores import GraphScore
 from .budget import Budget, Progress
 from .policy import GaussianPolicy
@@ -14,7 +15,7 @@ from .policy import GaussianPolicy
 if TYPE_CHECKING:
     from .certify import Certificate
 
-__all__ = ["Batch", "Engine", "Record", "SearchResult", "climb"]
+__all__ = ["Batch", "Engine", "Record", "SearchResult", "climb", "told"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -40,9 +41,12 @@ class SearchResult:
     stopped : str
         ``"steps"``, ``"settled"``, ``"time"``, ``"callback"`` or ``"interrupted"``.
     init : str
-        Where the search started: ``"random"``, ``"equal-variance order"``, ``"a part of the rows"`` or ``"given"``.
+        Where the search started: ``"random"``, ``"equal-variance order"``, ``"sparse order"``, ``"a part of the rows"``
+        or ``"given"``.
     algorithm : str
-        What searched; ``"orders"`` is the policy over orders.
+        What searched; ``"local"`` is iterated local search, ``"orders"`` the policy over orders.
+    ready : bool
+        Whether the search came as far as a first graph worth the name: False if it had to end before.
     certificate : Certificate or None
         What has been checked of ``A``, and how closely; None if nothing was, or not to the end.
     fits : int
@@ -60,6 +64,7 @@ class SearchResult:
     stopped: str
     init: str
     algorithm: str
+    ready: bool = True
     certificate: "Certificate | None" = None
     fits: int = 0
 
@@ -69,9 +74,21 @@ class SearchResult:
         return self.certificate is not None
 
     @property
+    def converged(self) -> bool:
+        """Whether the search came to its own end, and not to that of its time or steps."""
+        return self.stopped == "settled" or self.exact
+
+    @property
     def exact(self) -> bool:
         """Whether ``A`` is the best of all DAGs."""
         return self.certificate is not None and self.certificate.exact
+
+
+def told(found: SearchResult) -> SearchResult:
+    """The same, with a warning if it was interrupted and there is something to return."""
+    if found.stopped == "interrupted" and found.ready:
+        warn("interrupted: the best DAG so far is returned")
+    return found
 
 
 @dataclass
@@ -134,6 +151,7 @@ class Record:
             stopped=reason or self.budget.stopped or "steps",
             init=init,
             algorithm=algorithm,
+            ready=len(self.rows) > 0,
         )
 
 

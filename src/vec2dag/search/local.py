@@ -82,6 +82,7 @@ class LocalSearch(Settings):
         best = Candidate(empty, float(scored(empty)), np.arange(d))
         ends: list[float] = []
         reason: str | None = None
+        ready = start.A is not None
         with budget.guard(scored):
             best = _better(best, _given(scored, start))
             while len(ends) < chains and reason is None:
@@ -92,6 +93,7 @@ class LocalSearch(Settings):
                 while reason is None and any(not self._ended(walk, patience) for walk in walks):
                     self._advance(walks, patience, scored.local.n_jobs, budget)
                     found = [walk.candidate() for walk in walks]
+                    ready = ready or any(walk.ended for walk in walks)
                     for candidate in found:
                         best = _better(best, candidate)
                     record.offer(best.A, best.score)
@@ -112,6 +114,7 @@ class LocalSearch(Settings):
             stopped=reason or budget.stopped or ("settled" if self.n_steps is None else "steps"),
             init="sparse order" if start.order is None else start.name,
             algorithm=self.name,
+            ready=ready,
         )
 
     def _first(

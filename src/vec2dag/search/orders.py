@@ -148,6 +148,7 @@ class Orders(Settings):
             stopped=reason or budget.stopped or "steps",
             init=init,
             algorithm=self.name,
+            ready=first is not None or len(record.rows) > 0,
         )
 
 
