@@ -76,7 +76,7 @@ class SearchResult:
     @property
     def converged(self) -> bool:
         """Whether the search came to its own end, and not to that of its time or steps."""
-        return self.stopped == "settled" or self.exact
+        return self.stopped == "settled" or (self.stopped == "steps" and self.exact)
 
     @property
     def exact(self) -> bool:
