@@ -49,6 +49,8 @@ bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.throughput
 	$(BIN)/python -m benchmarks.engine
 	$(BIN)/python -m benchmarks.gp
+	$(BIN)/python -m benchmarks.linear
+	$(BIN)/python -m benchmarks.growth
 
 # An environment of their own: their requirements must not decide ours (lingam wants scipy < 1.14, rcd pandas < 3).
 PEERS := .venv-peers

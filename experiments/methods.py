@@ -55,6 +55,7 @@ METHODS: dict[str, Method] = {
     "data": Method("evaluate:data_measures", own=True),
     "sortnregress": Method("ours:sortnregress"),
     "equal-variance": Method("ours:equal_variance"),
+    "equal-variance-bic": Method("ours:equal_variance_bic"),
     "nocurl": Method("baselines.nocurl:nocurl", toy={"iterations": 20}),
     "cosmo": Method("baselines.cosmo:cosmo", toy={"epochs": 2}),
     "rcl-og": Method("baselines.rcl_og:rcl_og", toy={"steps": 40, "samples": 5}),

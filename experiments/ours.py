@@ -6,9 +6,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vec2dag import A2C, ALIAS, PPO, GaussianPolicy, GaussianProcess, LeastSquares, Score, metrics, policy_gradient
+from vec2dag import (
+    A2C,
+    ALIAS,
+    BIC,
+    PPO,
+    GaussianPolicy,
+    GaussianProcess,
+    LeastSquares,
+    Score,
+    metrics,
+    policy_gradient,
+)
 from vec2dag import vec2dag as decode
 from vec2dag.search import Progress, SearchResult, equal_variance_order
+from vec2dag.search.descent import CompiledDescent
 
 from .baselines import rcl_og
 
@@ -21,10 +33,21 @@ def _seed(rng: np.random.Generator) -> int:
     return int(rng.integers(2**31))
 
 
-def alias(X: Array, rng: np.random.Generator, *, gp: dict[str, Any] | None = None, **settings: Any) -> dict[str, Any]:
-    """The estimator, not pruned: that is done to all methods alike; ``gp`` has settings of the Gaussian process."""
+def alias(
+    X: Array,
+    rng: np.random.Generator,
+    *,
+    gp: dict[str, Any] | None = None,
+    bic: dict[str, Any] | None = None,
+    **settings: Any,
+) -> dict[str, Any]:
+    """The estimator, not pruned: that is done to all methods alike.
+
+    ``gp`` has settings of the Gaussian process, ``bic`` those of the criterion.
+    """
     regression = {"regression": GaussianProcess(**gp)} if gp is not None else {}
-    model = ALIAS(**(regression | settings), prune=None, n_jobs=1, random_state=_seed(rng)).fit(X)
+    criterion = {"criterion": BIC(**bic)} if bic is not None else {}
+    model = ALIAS(**(regression | criterion | settings), prune=None, n_jobs=1, random_state=_seed(rng)).fit(X)
     return {"A": model.adjacency_matrix_, "score": model.score_, "steps": model.n_iter_}
 
 
@@ -104,6 +127,16 @@ def equal_variance(X: Array, rng: np.random.Generator) -> Graph:
     place = np.empty(d, dtype=int)
     place[equal_variance_order(Score(X, "linear", "bic-ev", n_jobs=1))] = np.arange(d)
     return (place[:, None] < place).astype(np.uint8)
+
+
+def equal_variance_bic(X: Array, rng: np.random.Generator, *, criterion: str = "bic-ev") -> Graph:
+    """Parents selected by a criterion with equal variances along the greedy order of Chen, Drton and Wang (2019).
+
+    Single additions, removals and exchanges until none improves the score, and no search over orders. On many nodes
+    BIC keeps some edges with small coefficients, which pruning takes away; ``"ebic-ev"`` keeps few of them.
+    """
+    score = Score(X - X.mean(axis=0), "linear", criterion, n_jobs=1)
+    return CompiledDescent(score).select(equal_variance_order(score))
 
 
 def rcl_og_gp(X: Array, rng: np.random.Generator, **settings: Any) -> Graph:

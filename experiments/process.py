@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,8 @@ def execute(
     timeout: float,
     memory: float = 8.0,
     peers: Path = PEERS_PYTHON,
+    paths: Sequence[Path] = (),
+    careful: bool = False,
     children: Children | None = None,
 ) -> Outcome:
     """Run a method on a table with one thread; its problems are told and not raised.
@@ -110,6 +113,11 @@ def execute(
         Gigabytes.
     peers : Path
         Python that has the other packages.
+    paths : sequence of Path
+        Folders in which a peer is looked for besides.
+    careful : bool, default False
+        Whether a method of this library runs on a part of the table first, so that its kernels are loaded before the
+        clock starts, and processor seconds are told too, which do not count what else the machine was doing.
     children : Children, optional
         Where the process is registered while it runs.
     """
@@ -121,6 +129,7 @@ def execute(
         folder = Path(name)
         np.save(folder / "X.npy", X)
         job = {"method": method, "settings": settings, "seed": seed, "memory": memory, "timeout": timeout}
+        job |= {"careful": True} if careful else {}
         (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
         with (folder / "log.txt").open("wb") as log:
             child = subprocess.Popen(
@@ -128,7 +137,7 @@ def execute(
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 cwd=folder,
-                env=_environment(peer),
+                env=_environment(peer, paths),
                 start_new_session=os.name != "nt",
             )
         children = children or Children()
@@ -150,10 +159,10 @@ def execute(
         return Outcome("ok", found, json.loads((folder / "out.json").read_text(encoding="utf-8")))
 
 
-def _environment(peer: bool) -> dict[str, str]:
+def _environment(peer: bool, more: Sequence[Path] = ()) -> dict[str, str]:
     """One thread; environments of the peers see nothing of this one but the adapters."""
-    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
-    paths = [str(ROOT)] if peer else [str(ROOT), *filter(None, sys.path)]
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "RAYON_NUM_THREADS")
+    paths = [str(ROOT), *map(str, more)] if peer else [str(ROOT), *filter(None, sys.path)]
     # Warnings would hide the last line of progress.
     fixed = {"PYTHONPATH": os.pathsep.join(paths), "PYTHONWARNINGS": "ignore", **dict.fromkeys(names, "1")}
     return os.environ | fixed

@@ -106,10 +106,11 @@ def test_the_table_counts_what_is_missing_to_the_best():
     common = {"data": "small", "price": 1.0, "seconds": 1.0, "score_truth": 0.0, "edges": 3, "cpdag_shd": 1}
     scores = {"vec2dag": (10.0, 21.0), "FLOP, 10 restarts": (12.0, 20.0), "vec2dag, ebic-nv": (99.0, 99.0)}
     records = [common | {"method": m, "seed": s, "score": x} for m, two in scores.items() for s, x in enumerate(two)]
-    ours, flop, default = linear.table("", [shown], records, ()).rows
+    ours, flop, default, truth = linear.table("", [shown], records, ()).rows
     assert ours[4:7] == ["1.00", "2.00", "1 of 2"]
     assert flop[4:7] == ["0.50", "1.00", "1 of 2"]
     assert default[3:7] == ["-", "-", "-", "- of 2"]
+    assert truth[4:8] == ["16.50", "21.00", "0 of 2", "0.0"]
 
 
 def test_slopes_are_exponents():

@@ -107,7 +107,7 @@ def test_discover_finds_the_graph_and_prints_it(run, put, X, tmp_path):
     assert strengths == sorted(strengths, reverse=True)
     assert "400 rows, 4 columns, 3 edges, ebic-nv" in result.out
     np.testing.assert_array_equal(adjacency(tmp_path / "out"), TRUTH)
-    assert sorted(file.name for file in (tmp_path / "out").iterdir()) == sorted([*GRAPHS, "run.json"])
+    assert sorted(file.name for file in (tmp_path / "out").iterdir()) == sorted([*GRAPHS, "cpdag.csv", "run.json"])
 
 
 def test_directions_that_the_data_leave_open_have_no_arrowhead(run, put, X, tmp_path):
@@ -117,6 +117,8 @@ def test_directions_that_the_data_leave_open_have_no_arrowhead(run, put, X, tmp_
     edges = json.loads((tmp_path / "out" / "graph.json").read_text())["edges"]
     assert [edge["direction"] for edge in edges] == ["free"]
     assert "dir=none" in (tmp_path / "out" / "graph.dot").read_text()
+    assert read_graph(tmp_path / "out" / "cpdag.csv")[0].tolist() == [[0, 1], [1, 0]]
+    assert adjacency(tmp_path / "out").sum() == 1
     other = run("discover", put(X[:, [0, 2]], "xy"), "-o", tmp_path / "ev", "--criterion", "bic-ev")
     assert other.out.splitlines()[1].split()[1] == "-->", "equal variances determine every direction"
 

@@ -245,8 +245,9 @@ def test_the_certificate_says_what_was_checked():
     small = discover(linear(15, 1, 200, 0, "bic-nv"), rng=np.random.default_rng(0)).certificate
     assert (small.exact, small.all_places, small.elimination, small.resolution) == (False, True, True, 1e-9)
     assert str(small) == (
-        "no addition, removal or reversal of an edge, no insertion of a column elsewhere in the order (at any place) "
-        "and no backward elimination along the order improves the score by more than 1.0e-09"
+        "no addition, removal or reversal of an edge, no insertion of a column elsewhere in the order with parents "
+        "selected step by step (at any place) and no backward elimination along the order was found to improve the "
+        "score by more than 1.0e-09"
     )
     wide = discover(linear(101, 1, 150, 0, "bic-ev"), rng=np.random.default_rng(0)).certificate
     assert (wide.all_places, wide.elimination) == (False, False)

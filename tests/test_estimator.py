@@ -795,7 +795,7 @@ def test_a_model_is_saved_to_a_folder(X, tmp_path):
     model = quick(prune=pruning.Threshold(0.1)).fit(X, names=list("wxyz"))
     files = model.save(tmp_path / "new" / "folder", data="table.csv")
     assert sorted(file.name for file in files) == [
-        "adjacency.csv", "graph.dot", "graph.graphml", "graph.json", "run.json",
+        "adjacency.csv", "cpdag.csv", "graph.dot", "graph.graphml", "graph.json", "run.json",
     ]  # fmt: skip
     A, names = read_graph(tmp_path / "new" / "folder" / "graph.json")
     np.testing.assert_array_equal(A, model.adjacency_matrix_)

@@ -58,7 +58,9 @@ def test_awkward_names_survive_every_format(tmp_path, file):
     assert names == AWKWARD
     assert B.dtype == np.uint8
     np.testing.assert_array_equal(A, B)
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(FILES), "no temporary file is left"
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*FILES, "cpdag.csv"]), (
+        "no temporary file is left"
+    )
 
 
 CHARACTERS = st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"], exclude_characters="\ufffe\uffff")
@@ -79,7 +81,7 @@ def test_files_state_weights_and_directions(tmp_path):
     A = [[0, 1, 0], [0, 0, 1], [0, 0, 0]]
     free = np.array([[0, 1, 0], [1, 0, 0], [0, 0, 0]], dtype=bool)
     written = write_graph(tmp_path, A, "abc", weights=np.full((3, 3), -0.5), free=free)
-    assert [path.name for path in written] == list(FILES)
+    assert [path.name for path in written] == [*FILES, "cpdag.csv"]
     assert json.loads((tmp_path / "graph.json").read_text()) == {
         "format": "vec2dag-graph",
         "version": 1,
@@ -98,6 +100,7 @@ def test_files_state_weights_and_directions(tmp_path):
         ("b", "c"): {"weight": -0.5, "direction": "oriented"},
     }
     assert (tmp_path / "adjacency.csv").read_text() == ",a,b,c\na,0,1,0\nb,0,0,1\nc,0,0,0\n"
+    assert (tmp_path / "cpdag.csv").read_text() == ",a,b,c\na,0,1,0\nb,1,0,1\nc,0,0,0\n"
 
 
 def test_to_networkx_has_the_columns_as_nodes():

@@ -69,8 +69,8 @@ HOPE = 1.1
 # would not make up for each other: in a first descent, and after a perturbation, of which there are many.
 GAINS_TIMES, SHARE_OF_LOSSES = (2.0, 1.3), (0.5, 0.8)
 # Relative differences that rounding could make: ties are resolved by index. A parent is exchanged for another that
-# explains more by this share of what is left. Differences of scores that are none.
-TIE, EXCHANGE, SAME_GAIN = 1e-9, 1e-7, 1e-11
+# explains more by this share of what is left, and of what both explain. Differences of scores that are none.
+TIE, EXCHANGE, ROUNDED, SAME_GAIN = 1e-9, 1e-7, 1e-12, 1e-11
 # The least share of a variance that one more parent is thought to leave, and the least that a gain is taken for.
 ALMOST_NOTHING, LEAST_NET = 1e-12, 1e-15
 # Nodes that a perturbation moves.
@@ -715,7 +715,7 @@ def climb_parents(problem, x, allowed, exact, parents, k, gains, space):
         taken[parents[a]] = 1
     built = np.int64(-1)
     rounding = 0.0
-    # Rounding could make a set come back; nothing else can.
+    # Where rounding decides a set could come back.
     turns = 4 * d + 8
     while True:
         turns -= 1
@@ -765,7 +765,7 @@ def climb_parents(problem, x, allowed, exact, parents, k, gains, space):
             row[j] = alone[j] if allowed[j] else 0.0
         most = largest(row)
         room = k < most_parents and left > FLOOR
-        if room and most > threshold and turns > 0:
+        if room and most > max(threshold, 0.0) and turns > 0:
             u = first_near(row, most)
             if not exact and v[u] < UNSURE_VARIANCE:
                 return np.int64(-1), 1.0
@@ -787,19 +787,21 @@ def climb_parents(problem, x, allowed, exact, parents, k, gains, space):
             if room and not allowed[j] and alone[j] > threshold:
                 gains[j] = net_gain(-alone[j], left, worth[k], scale, kind)
         leaves, u = np.int64(-1), np.int64(-1)
-        most = EXCHANGE * left
-        for a in range(k):
+        most = 0.0
+        # A node that its parents determine has nothing left that others could explain better.
+        for a in range(k if left > FLOOR else 0):
             exchange_gains(a, k, W, v, c, inverse, beta, precision, row)
             cost = beta[a] * beta[a] / precision[a]
+            least = EXCHANGE * left + ROUNDED * cost
             for j in range(d):
                 if taken[j]:
                     row[j] = 0.0
                 elif not allowed[j]:
-                    if row[j] > cost + EXCHANGE * left:
+                    if row[j] > cost + least:
                         gains[j] = max(gains[j], net_gain(cost - row[j], left, 0.0, scale, kind))
                     row[j] = 0.0
             best = largest(row) - cost
-            if best > most + TIE * left:
+            if best > max(most + TIE * left, least):
                 most = best
                 leaves, u = a, first_near(row, best + cost)
         if leaves < 0 or turns <= 0:

@@ -640,7 +640,8 @@ class ALIAS(BaseEstimator):
         Parameters
         ----------
         folder : path
-            Receives ``graph.json``, ``adjacency.csv``, ``graph.dot``, ``graph.graphml`` and ``run.json``.
+            Receives ``graph.json``, ``adjacency.csv``, ``cpdag.csv`` (free directions both ways), ``graph.dot``,
+            ``graph.graphml`` and ``run.json``.
         **about
             What else ``run.json`` should say first, as in ``data="table.csv"``; the values can be written as JSON.
 

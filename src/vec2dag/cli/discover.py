@@ -15,8 +15,8 @@ DISCOVER = """\
 Learn the causal graph (a DAG) behind a table and write it to a folder.
 
 DATA is a CSV, TSV, Parquet, NPY or NPZ file with one row per observation and one numeric column per
-variable, or the name of a bundled dataset (sachs). The folder receives graph.json, adjacency.csv, graph.dot,
-graph.graphml and run.json (what was run, with which versions and seed, in how many seconds).
+variable, or the name of a bundled dataset (sachs). The folder receives graph.json, adjacency.csv, cpdag.csv,
+graph.dot, graph.graphml and run.json (what was run, with which versions and seed, in how many seconds).
 """
 
 EXAMPLES = """\

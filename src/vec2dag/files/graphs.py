@@ -32,6 +32,8 @@ def write_graph(
 ) -> list[Path]:
     """Write a graph as graph.json, adjacency.csv, graph.dot and graph.graphml, each atomically.
 
+    Where directions may be free, cpdag.csv has the edges with a free direction both ways.
+
     Parameters
     ----------
     directory : str or path-like
@@ -65,6 +67,9 @@ def write_graph(
         "graph.dot": to_dot(edges, nodes),
         "graph.graphml": _to_graphml(to_networkx(A, names, weights, free)),
     }
+    if free is not None:
+        back = [{"source": e["target"], "target": e["source"]} for e in edges if e["direction"] == "free"]
+        content["cpdag.csv"] = _to_csv([*edges, *back], nodes)
     folder = check_writable(directory)
     for name, text in content.items():
         try:

@@ -28,8 +28,8 @@ class Certificate:
     exact : bool
         It is the best of all DAGs; the rest is then of no interest.
     all_places : bool
-        No insertion of a node at any other place of the order improves it. Otherwise places were left out at which
-        an estimate saw no hope.
+        Insertions of every node at every other place of the order were tried, with parents selected by single
+        additions, removals and exchanges. Otherwise places were left out at which an estimate saw no hope.
     elimination : bool
         A backward elimination from all edges of the order was tried too.
     resolution : float
@@ -47,8 +47,9 @@ class Certificate:
         places = "at any place" if self.all_places else "at a place where an estimate saw hope"
         elimination = " and no backward elimination along the order" if self.elimination else ""
         return (
-            "no addition, removal or reversal of an edge, no insertion of a column elsewhere in the order "
-            f"({places}){elimination} improves the score by more than {self.resolution:.1e}"
+            "no addition, removal or reversal of an edge, no insertion of a column elsewhere in the order with parents "
+            f"selected step by step ({places}){elimination} was found to improve the score by more than "
+            f"{self.resolution:.1e}"
         )
 
 

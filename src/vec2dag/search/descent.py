@@ -4,6 +4,7 @@ Moving one node changes order and skeleton together, which single edges and the 
 """
 
 import math
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -107,14 +108,14 @@ class CompiledDescent:
     def select(self, order: NDArray[np.int64]) -> NDArray[np.uint8]:
         """The graph (d, d) with the parents that are selected for an order as it is."""
         walk = self.walk(order)
-        walk.advance(sweeps=0)
+        walk.advance(sweeps=0, budget=self.budget)
         return walk.A
 
     def blankets(self) -> NDArray[np.uint8]:
         """``[j, i] = 1`` if j is selected for node i where all others are allowed."""
         walk = self.walk(np.arange(self.score.d))
         walk.limits = np.full(self.score.d, self.score.d)
-        walk.advance(sweeps=0)
+        walk.advance(sweeps=0, budget=self.budget)
         return walk.A
 
     def descend(
@@ -151,7 +152,8 @@ class Walk:
         d = score.d
         assert score.statistics is not None
         r = score.statistics[1].shape[1]
-        self.score, self.resolution, self.quota = score, least, 100
+        self.score, self.resolution, self.quota = score, least, 10
+        self._lock = threading.Lock()
         self.problem = (
             score.statistics, score.compiled, np.empty(d), bound, min(d - 1, max(score.n - 2, 0)),
         )  # fmt: skip
@@ -193,15 +195,17 @@ class Walk:
         while True:
             begin = time.perf_counter()
             rules = (sweeps, steps, full, floor, self.resolution, self.quota)
-            if _kernels.search_orders(
-                self.problem, self.limits, self.state, self.kept, self.space, self.marks, self.counts, self.sums,
-                self.stream, rules,
-            ):  # fmt: skip
+            with self._lock:
+                done = _kernels.search_orders(
+                    self.problem, self.limits, self.state, self.kept, self.space, self.marks, self.counts, self.sums,
+                    self.stream, rules,
+                )  # fmt: skip
+            if done:
                 return True
             if budget is not None and budget.over:
                 return False
             pace = self.PAUSE / max(time.perf_counter() - begin, 1e-6)
-            self.quota = int(np.clip(self.quota * pace, 10, 10 * self.quota))
+            self.quota = int(np.clip(self.quota * pace, 1, 10 * self.quota))
 
     @property
     def steps(self) -> int:
@@ -239,8 +243,10 @@ class Walk:
 
     def candidate(self) -> Candidate:
         """The best so far. Scored anew: a walk works to the precision of correlations where that is enough."""
-        A = self.A
-        return Candidate(A, float(self.score(A)), self.best[0].copy())
+        # After an interrupt a thread may still be at work.
+        with self._lock:
+            A, order = self.A, self.best[0].copy()
+        return Candidate(A, float(self.score(A)), order)
 
 
 @dataclass(frozen=True)

@@ -83,6 +83,8 @@ class LocalSearch(Settings):
         ends: list[float] = []
         reason: str | None = None
         ready = start.A is not None
+        walks: list[Walk] = []
+        cut = False
         with budget.guard(scored):
             best = _better(best, _given(scored, start))
             while len(ends) < chains and reason is None:
@@ -101,8 +103,12 @@ class LocalSearch(Settings):
                     edges = float(np.mean([candidate.A.sum() for candidate in found]))
                     reason = record.stop(rewards, np.nan, edges, best.A)
                 ends += [walk.candidate().score for walk in walks]
+                cut = cut or any(walk.stale < patience for walk in walks)
                 if reason is None and sum(end >= max(ends) - least for end in ends) >= agree:
-                    reason = "settled"
+                    reason = "steps" if cut else "settled"
+        # What chains have reached since the last look, if something has ended them.
+        for walk in walks:
+            best, ready = _better(best, walk.candidate()), ready or walk.ended
         return SearchResult(
             A=best.A,
             score=best.score,
@@ -111,8 +117,8 @@ class LocalSearch(Settings):
             policy=policy_at(best.A, best.order, 2.0 / d),
             history=record.history(),
             n_iter=len(record.rows),
-            stopped=reason or budget.stopped or ("settled" if self.n_steps is None else "steps"),
-            init="sparse order" if start.order is None else start.name,
+            stopped=reason or budget.stopped or ("steps" if cut else "settled"),
+            init="sparse order" if start.order is None and not start.wanted_random else start.name,
             algorithm=self.name,
             ready=ready,
         )
@@ -122,7 +128,7 @@ class LocalSearch(Settings):
     ) -> tuple[NDArray[np.int64], NDArray[np.uint8] | None]:
         """Where a chain starts: an order, and edges along it."""
         d = descent.score.d
-        if chain > 0:
+        if chain > 0 or start.wanted_random:
             return rng.permutation(d), None
         if start.order is not None:
             return start.order, start.A

@@ -35,6 +35,8 @@ class Start:
         Around them.
     near : bool
         Whether it is known to be near the optimum, so that a policy settles soon.
+    wanted_random : bool
+        Whether somebody has asked for a random start.
     """
 
     name: str = "random"
@@ -42,6 +44,7 @@ class Start:
     A: NDArray[np.uint8] | None = None
     policy: GaussianPolicy | None = None
     near: bool = False
+    wanted_random: bool = False
 
     def policy_for(self, d: int) -> GaussianPolicy | None:
         """A copy of the policy, which a search may modify; None is a cold start."""
@@ -58,7 +61,7 @@ def find_start(init: Any, score: GraphScore, greedy: bool) -> Start:
     if isinstance(init, str):
         choose("init", init, dict.fromkeys(STARTS))
         if init == "random" or not greedy:
-            return Start()
+            return Start(wanted_random=init == "random")
         linear = needs_local(score, "the equal-variance order")
         order = equal_variance_order(linear)
         A = CompiledDescent(linear).select(order)
