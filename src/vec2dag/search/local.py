@@ -22,7 +22,7 @@ AGREE, AGREE_SMALL, SMALL = 2, 4, 20
 # Chains side by side, whatever the number of threads.
 TOGETHER = 2
 # Chains at most, up to so many nodes: on larger graphs they hardly ever agree.
-CHAINS, FEW_CHAINS, FEW = 8, 2, 100
+CHAINS, FEW_CHAINS, FEW = 16, 2, 100
 # A chain ends after so many perturbations without improvement, and one more for every two nodes.
 PATIENCE = 50
 # Perturbations of a chain between two looks at it: so many parts of its patience.
@@ -46,7 +46,7 @@ class LocalSearch(Settings):
     patience : int, optional
         None is 50 and one more for every two nodes.
     chains : int, optional
-        None is 8, 2 on more than 100 nodes, and 1 on more than 300, where chains hardly ever agree.
+        None is 16, 2 on more than 100 nodes, and 1 on more than 300, where chains hardly ever agree.
     agree : int, optional
         None is 2, and 4 on up to 20 nodes, where a chain takes milliseconds.
     """
