@@ -110,7 +110,7 @@ def certify(score: Score, descent: Descent, best: Candidate, budget: Budget) -> 
     # What has been reached when the time is over, or somebody interrupts, stays.
     with budget.guard(score):
         while not budget.over:
-            for better in _edge_descent(score, best):
+            for better in _edge_descent(score, best, budget):
                 best = better
             found, _ = descent.descend(best.order, floor=best.score, full=all_places, A=best.A)
             if found.score <= best.score + least and not budget.over:
@@ -152,8 +152,8 @@ def _eliminate(score: Score, order: NDArray[np.int64]) -> Candidate:
         A[worst[losing], nodes[losing]] = 0
 
 
-def _edge_descent(score: Score, start: Candidate) -> Iterator[Candidate]:
-    """Add, remove or reverse single edges while that improves the score; every better graph on the way."""
+def _edge_descent(score: Score, start: Candidate, budget: Budget) -> Iterator[Candidate]:
+    """Add, remove or reverse single edges while that improves the score and there is time; every better graph."""
     A, best, d, least = start.A.copy(), start.score, score.d, resolution(score)
     while True:
         links, table = score.toggles(A)
@@ -171,6 +171,8 @@ def _edge_descent(score: Score, start: Candidate) -> Iterator[Candidate]:
         better = better[np.argsort(-np.maximum(gain, turn)[tuple(better.T)], kind="stable")]
         before = best
         for j, i in better:
+            if budget.over:
+                break
             # The first always fits; others may no longer, after those before them, and a gain may be rounding.
             changed = A.copy()
             changed[j, i] ^= 1
