@@ -12,7 +12,7 @@ import importlib.util
 import json
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -59,7 +59,10 @@ def network(folder: Path, name: str, n: int, rng: np.random.Generator) -> tuple[
     return X, A
 
 
-def kinds(folder: Path | None) -> Iterator[tuple[str, object]]:
+Draw = Callable[[np.random.Generator], tuple[NDArray[np.float64], NDArray[np.uint8]]]
+
+
+def kinds(folder: Path | None) -> Iterator[tuple[str, Draw]]:
     """Names of the kinds of data, and functions of a generator that draw a table and its graph."""
     if folder is not None:
         for name in NETWORKS:
@@ -67,7 +70,9 @@ def kinds(folder: Path | None) -> Iterator[tuple[str, object]]:
                 yield f"{name}, n = {n}", lambda rng, name=name, n=n: network(folder, name, n, rng)
     for d, k, n in SIMULATED:
 
-        def draw(rng: np.random.Generator, d: int = d, k: int = k, n: int = n) -> tuple[object, object]:
+        def draw(
+            rng: np.random.Generator, d: int = d, k: int = k, n: int = n
+        ) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
             data = simulate.linear_gaussian(d=d, k=k, n=n, rng=rng).standardise()
             return data.X, data.A
 
@@ -92,7 +97,7 @@ def main() -> None:
     for label, draw in kinds(args.networks):
         distances: dict[str, list[float]] = {name: [] for name in PRICES}
         for seed in range(args.sets):
-            X, A = draw(np.random.default_rng([seed, args.part == "report"]))  # type: ignore[operator]
+            X, A = draw(np.random.default_rng([seed, args.part == "report"]))
             for name, criterion in PRICES.items():
                 start = time.perf_counter()
                 with warnings.catch_warnings():

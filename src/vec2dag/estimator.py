@@ -5,7 +5,6 @@ import functools
 import inspect
 import math
 import platform
-import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -302,7 +301,7 @@ class ALIAS(BaseEstimator):
         """
         start = time.perf_counter()
         fitted = self._unfitted()
-        with one_blas_thread(), collected_warnings() as fitted.notes_, announce_compilation(_say):
+        with one_blas_thread(), collected_warnings() as fitted.notes_, announce_compilation():
             fitted._fit(X, names, start)
         fitted.seconds_ = time.perf_counter() - start
         # Only now: a fit that fails leaves the estimator as it was.
@@ -389,7 +388,7 @@ class ALIAS(BaseEstimator):
             raise ValueError(
                 f"regression={self.regression!r} holds its own data: give criterion=Score(None, regression, 'bic-nv')"
             )
-        if self.standardize and isinstance(self.criterion, Score):
+        if self.standardize and getattr(self.criterion, "local", None) is not None:
             raise ValueError("standardize=True has no effect on a Score, which holds its own data: standardise those")
 
     def _validate(self, X: Any, names: Sequence[str] | None) -> NDArray[np.float64] | Moments:
@@ -657,10 +656,6 @@ class ALIAS(BaseEstimator):
         file = Path(folder) / "run.json"
         write_atomically(file, text)
         return [*files, file]
-
-
-def _say(sentence: str) -> None:
-    print(f"vec2dag: {sentence}", file=sys.stderr)
 
 
 def _generator(random_state: Any) -> np.random.Generator:

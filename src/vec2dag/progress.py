@@ -1,5 +1,6 @@
 """What a person sees while waiting: a progress bar, and that kernels are being compiled."""
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -29,8 +30,8 @@ def progress_bar(verbose: int) -> Iterator[Callable[[Progress], None] | None]:
 
 
 @contextmanager
-def announce_compilation(write: Callable[[str], None]) -> Iterator[None]:
-    """Say so, once, when a kernel has to be compiled while the context is open."""
+def announce_compilation() -> Iterator[None]:
+    """Say so on stderr, once, when a kernel has to be compiled while the context is open."""
     from numba.core import event
 
     class Announce(event.Listener):
@@ -38,7 +39,10 @@ def announce_compilation(write: Callable[[str], None]) -> Iterator[None]:
 
         def on_start(self, event: Any) -> None:
             if not self.said:
-                write("compiling the kernels, which takes about half a minute: only the first run on a machine does")
+                sentence = (
+                    "compiling the kernels, which takes about half a minute: only the first run on a machine does"
+                )
+                print(f"vec2dag: {sentence}", file=sys.stderr)
                 self.said = True
 
         def on_end(self, event: Any) -> None:

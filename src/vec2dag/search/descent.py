@@ -257,7 +257,7 @@ class _Choice:
     cost: float
 
 
-class _Walk:
+class _Passage:
     """A node on its way through the order, in one direction, with the selections that differ where it is."""
 
     def __init__(self, order: list[int], choices: dict[int, _Choice], node: int, direction: int) -> None:
@@ -348,20 +348,20 @@ class LocalDescent:
     ) -> tuple[Candidate, int]:
         """See :class:`Descent`; unless ``full``, a direction ends after two places in a row without improvement."""
         current = [int(node) for node in order]
-        self.hint = self.hint if A is None else A
-        choices = {node: _Choice(start, math.nan) for node, _, start in self._wanted(current)}
+        near = self.hint if A is None else A
+        choices = {node: _Choice(start, math.nan) for node, _, start in self._wanted(current, near)}
         moves = 0
         # What has been reached when the time is over is returned as it is.
         with suppress(OutOfTime):
-            choices = self._choose(current)
+            choices = self._choose(current, near)
             if not self.score.criterion.decomposable:
-                choices = self._reprice(current, choices)
+                choices = self._reprice(current, choices, near)
             best, unmoved, turn = self._value(choices), 0, 0
             while unmoved < self.score.d and not self.budget.over:
                 nodes = [(turn + k) % self.score.d for k in range(min(TOGETHER, self.score.d - unmoved))]
                 turn, unmoved = turn + len(nodes), unmoved + len(nodes)
                 for walk, value in self._explore(
-                    [_Walk(current, choices, v, s) for v in nodes for s in (1, -1)], best, full
+                    [_Passage(current, choices, v, s) for v in nodes for s in (1, -1)], best, full
                 ):
                     if value > max(best, floor) + self.resolution:
                         best, unmoved, target = value, 0, (walk.place, walk.node, dict(walk.changed))
@@ -377,19 +377,19 @@ class LocalDescent:
         with self.score.local.unhurried():
             return Candidate(A, float(self.score(A)), np.array(current)), moves
 
-    def _wanted(self, order: list[int]) -> list[tuple[int, frozenset[int], frozenset[int]]]:
-        """What to select for an order: every node, its predecessors, and those of them that the hint has as parents."""
+    def _wanted(self, order: list[int], near: NDArray[np.uint8]) -> list[tuple[int, frozenset[int], frozenset[int]]]:
+        """What to select for an order: every node, its predecessors, and those that are parents in ``near`` (d, d)."""
         wanted = []
         for t, node in enumerate(order):
             allowed = frozenset(order[:t])
-            wanted.append((node, allowed, allowed & set(np.flatnonzero(self.hint[:, node]).tolist())))
+            wanted.append((node, allowed, allowed & set(np.flatnonzero(near[:, node]).tolist())))
         return wanted
 
-    def _choose(self, order: list[int]) -> dict[int, _Choice]:
+    def _choose(self, order: list[int], near: NDArray[np.uint8]) -> dict[int, _Choice]:
         """Selections for an order as it is."""
-        return dict(zip(order, self.select(self._wanted(order)), strict=True))
+        return dict(zip(order, self.select(self._wanted(order, near)), strict=True))
 
-    def _explore(self, walks: list["_Walk"], best: float, full: bool) -> Iterator[tuple["_Walk", float]]:
+    def _explore(self, walks: list["_Passage"], best: float, full: bool) -> Iterator[tuple["_Passage", float]]:
         """Step by step, all walks at once, and the score after every step of each."""
         while walks := [walk for walk in walks if walk.goes_on and (full or walk.worse < WORSE)]:
             if self.budget.over:
@@ -414,12 +414,12 @@ class LocalDescent:
         fit = self.score.criterion.unpriced(self._total(choices), self.score.d)
         return fit - self.score.penalty * self._paid(choices)
 
-    def _reprice(self, order: list[int], choices: dict[int, _Choice]) -> dict[int, _Choice]:
+    def _reprice(self, order: list[int], choices: dict[int, _Choice], near: NDArray[np.uint8]) -> dict[int, _Choice]:
         """Make an edge cost its penalty at the present total: ``ln((T - gain) / T) = -penalty``."""
         for _ in range(4):
             self.price = self._total(choices) * (1.0 - math.exp(-self.score.penalty))
             self.selected.clear()
-            choices = self._choose(order)
+            choices = self._choose(order, near)
         return choices
 
 

@@ -96,8 +96,8 @@ class Record:
     """Best graph so far, history, and the reasons to stop."""
 
     score: GraphScore
-    n_steps: int
-    patience: int
+    n_steps: int | None
+    patience: float
     budget: Budget
     A: NDArray[np.uint8] | None = None
     best: float = -np.inf

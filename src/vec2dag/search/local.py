@@ -1,5 +1,6 @@
 """Iterated local search over orders, for linear regressions: descend, disturb a neighbourhood, descend again."""
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -77,7 +78,7 @@ class LocalSearch(Settings):
         chains = self.chains or (CHAINS if d <= FEW else FEW_CHAINS if d <= MANY else 1)
         agree = self.agree or (AGREE_SMALL if d <= SMALL else AGREE)
         descent = CompiledDescent(scored, budget)
-        record = Record(scored, 10 * chains * PARTS, 10 * chains * PARTS, budget)
+        record = Record(scored, None, math.inf, budget)
         empty = np.zeros((d, d), np.uint8)
         best = Candidate(empty, float(scored(empty)), np.arange(d))
         ends: list[float] = []
