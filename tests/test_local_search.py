@@ -168,6 +168,9 @@ def test_what_is_given_is_where_it_starts():
     again = discover(score, rng=np.random.default_rng(1), algorithm=LocalSearch(n_steps=1, chains=1), init=best.A)
     assert again.init == "given"
     assert again.score >= best.score
+    inits = {"random": "random", "auto": "sparse order"}
+    assert {init: discover(score, rng=np.random.default_rng(0), init=init).init for init in inits} == inits
+    assert discover(score, rng=np.random.default_rng(0), init=best.policy, algorithm="local").init == "given"
 
 
 def test_rows_bound_the_number_of_parents(rng):

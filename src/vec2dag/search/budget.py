@@ -20,7 +20,8 @@ __all__ = ["Budget", "Callback", "Progress"]
 class Progress:
     """What a callback is told after every step; return True from it to stop the search.
 
-    ``n_steps`` is None where nobody can know how many there will be. ``mode`` (d, d) is the DAG that the mean of the policy decodes to; the best so far, for the policy over orders.
+    ``n_steps`` is None where nobody can know how many there will be. ``mode`` (d, d) is the DAG that the mean of the
+    policy decodes to; the best so far, for searches over orders.
     """
 
     step: int

@@ -14,7 +14,8 @@ from ..scores import GraphScore, Score, needs_local
 from .budget import Budget
 from .descent import MANY, Candidate, CompiledDescent, Walk, resolution
 from .gradient import Record, SearchResult
-from .start import Start, policy_at, sparse_order
+from .orders import empty, ended
+from .start import Start, sparse_order
 
 __all__ = ["LocalSearch"]
 
@@ -79,8 +80,7 @@ class LocalSearch(Settings):
         agree = self.agree or (AGREE_SMALL if d <= SMALL else AGREE)
         descent = CompiledDescent(scored, budget)
         record = Record(scored, None, math.inf, budget)
-        empty = np.zeros((d, d), np.uint8)
-        best = Candidate(empty, float(scored(empty)), np.arange(d))
+        best = empty(scored)
         ends: list[float] = []
         reason: str | None = None
         ready = start.A is not None
@@ -110,19 +110,10 @@ class LocalSearch(Settings):
         # What chains have reached since the last look, if something has ended them.
         for walk in walks:
             best, ready = _better(best, walk.candidate()), ready or walk.ended
-        return SearchResult(
-            A=best.A,
-            score=best.score,
-            mode=best.A,
-            mode_score=best.score,
-            policy=policy_at(best.A, best.order, 2.0 / d),
-            history=record.history(),
-            n_iter=len(record.rows),
-            stopped=reason or budget.stopped or ("steps" if cut else "settled"),
-            init="sparse order" if start.order is None and not start.wanted_random else start.name,
-            algorithm=self.name,
-            ready=ready,
-        )
+        stopped = reason or budget.stopped or ("steps" if cut else "settled")
+        own = start.order is None and start.policy is None and not start.wanted_random
+        init = "sparse order" if own else start.name
+        return ended(best, record, stopped, sigma=1.0, init=init, algorithm=self.name, ready=ready)
 
     def _first(
         self, descent: CompiledDescent, start: Start, rng: np.random.Generator, chain: int

@@ -113,7 +113,7 @@ class Orders(Settings):
         batch_size, stall, agree = (int(value or 1) for value in (settings.batch_size, settings.stall, settings.agree))
         d, least = score.d, resolution(score)
         record = Record(score, self.n_steps, self.patience, budget)
-        best = first or _empty(score)
+        best = first or empty(score)
         record.offer(best.A, best.score)
         descent = descent_of(score, None if first is None else first.A, budget)
         agreed, reason, chain = 0, None, _Chain(d, least, first)
@@ -137,24 +137,30 @@ class Orders(Settings):
                     reason = "settled"
                 if reason is not None:
                     break
-        return SearchResult(
-            A=best.A,
-            score=best.score,
-            mode=best.A,
-            mode_score=best.score,
-            policy=policy_at(best.A, best.order, float(sigma) * 2.0 / d),
-            history=record.history(),
-            n_iter=len(record.rows),
-            stopped=reason or budget.stopped or "steps",
-            init=init,
-            algorithm=self.name,
-            ready=first is not None or len(record.rows) > 0,
-        )
+        ready = first is not None or len(record.rows) > 0
+        stopped = reason or budget.stopped or "steps"
+        return ended(best, record, stopped, sigma=float(sigma), init=init, algorithm=self.name, ready=ready)
 
 
-def _empty(score: Score) -> Candidate:
+def empty(score: Score) -> Candidate:
+    """The graph without edges."""
     A = np.zeros((score.d, score.d), np.uint8)
     return Candidate(A, float(score(A)), np.arange(score.d))
+
+
+def ended(best: Candidate, record: Record, stopped: str, *, sigma: float, **about: Any) -> SearchResult:
+    """What a search over orders found: a policy around the best order, with a standard deviation in places."""
+    return SearchResult(
+        A=best.A,
+        score=best.score,
+        mode=best.A,
+        mode_score=best.score,
+        policy=policy_at(best.A, best.order, sigma * 2.0 / len(best.order)),
+        history=record.history(),
+        n_iter=len(record.rows),
+        stopped=stopped,
+        **about,
+    )
 
 
 def _descended(score: Score, start: Start, budget: Budget) -> Candidate:
