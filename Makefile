@@ -3,12 +3,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 .DELETE_ON_ERROR:
-.PHONY: demo test test-all check bench peers test-peers clean help
+.PHONY: demo test test-all fuzz check bench peers test-peers clean help
 
 help:
 	@echo "make demo      discover the graph of the Sachs protein data, written to demo-out/"
 	@echo "make test      the test suite"
 	@echo "make test-all  the test suite with every optional dependency"
+	@echo "make fuzz      random tables, files and parameters: N=10000 cases, SEED=0 (a new seed, printed, if not given)"
 	@echo "make check     ruff and mypy"
 	@echo "make bench     the benchmarks (minutes; with the peers of make peers, hours)"
 	@echo "make peers     other packages that experiments and benchmarks compare with, in .venv-peers"
@@ -39,6 +40,10 @@ test: $(VENV)/.dev
 
 test-all: $(VENV)/.all
 	$(BIN)/python -m pytest -q -n auto --run-slow
+
+N ?= 10000
+fuzz: $(VENV)/.dev
+	$(BIN)/python -m tests.fuzz --n $(N) $(if $(SEED),--seed $(SEED))
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -47,7 +47,9 @@ def alias(
     """
     regression = {"regression": GaussianProcess(**gp)} if gp is not None else {}
     criterion = {"criterion": BIC(**bic)} if bic is not None else {}
-    model = ALIAS(**(regression | criterion | settings), prune=None, n_jobs=1, random_state=_seed(rng)).fit(X)
+    # In the units of the data, as in the paper; tables that it standardises come standardised.
+    own = {"standardize": False, "prune": None, "n_jobs": 1, "random_state": _seed(rng)}
+    model = ALIAS(**(regression | criterion | settings | own)).fit(X)
     return {"A": model.adjacency_matrix_, "score": model.score_, "steps": model.n_iter_}
 
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -172,7 +173,8 @@ def test_scales_and_few_values(X):
     scales, few = data_warnings(X, NAMES)
     assert "'a'" in scales
     assert "'c'" in scales
-    assert "equal-variance" in scales
+    assert "standardize=True" in scales
+    assert data_warnings(X, NAMES, reads_units=False) == [few]
     assert "'c' (2)" in few
 
 
@@ -343,7 +345,7 @@ def test_warnings_of_the_library_name_this_file(tmp_path, X):
     with one_warning_here(here(+1), DataWarning):
         ALIAS(random_state=0).fit(X)
     file = tmp_path / "t.csv"
-    file.write_text(",a,b\n0,1.5,2\n1,3,4\n")
+    file.write_text(",a,b\n0,1.5,2\n1,3.5,4\n")
     with one_warning_here(here(+1)):
         read_table(file)
 
@@ -403,3 +405,53 @@ def test_names_are_shown_safely():
     assert shown("a\x9bb\r\u202ec") == "a\\x9bb\\r\\u202ec"
     assert len(shown("n" * 5000)) == 60
     assert quoted(["a\x1b"]) == "'a\\x1b'"
+
+
+# --- what is no table of numbers ---
+
+MISSING = pd.DataFrame({"a": pd.array([1, 2, None], dtype="Int64"), "b": [1.0, 2.0, 4.0]})
+NO_NUMBERS = {
+    "no columns": (np.zeros((5, 0)), r"\(5, 0\)"),
+    "no rows": (np.zeros((0, 3)), r"\(0, 3\)"),
+    "one axis": (np.arange(5.0), r"\(5,\)"),
+    "dates": (np.arange(6).reshape(3, 2).astype("datetime64[D]"), r"dates or times \(datetime64\[D\]\)"),
+    "durations": (np.arange(6).reshape(3, 2).astype("timedelta64[s]"), "dates or times"),
+    "complex": (np.ones((3, 2)) * 1j, "Complex data not supported"),
+    "masked": (np.ma.array(np.arange(6.0).reshape(3, 2), mask=[[0, 1], [0, 0], [1, 0]]), "2 masked value"),
+    "missing in a frame": (MISSING, "NaN or infinity"),
+    "missing in an array": (np.array([[1, None], [2, 3], [4, 5]], dtype=object), "NaN or infinity"),
+    "text": (np.array([["a", "1"], ["2", "3"]]), r"got 'a' \(row 0, column 0\)"),
+    "text in a frame": (pd.DataFrame({"a": ["u", "v"], "b": [1.0, 2.0]}), "not numeric: 'a'"),
+    "ragged": ([[1, 2], [3]], "rows of different lengths"),
+    "too large": ([[10**400, 1], [2, 3]], r"row 0, column 0"),
+    "too large for squares": (np.array([[1e150, 1.0], [2.0, 4.0], [3.0, 3.0]]), "too large"),
+}
+
+
+@pytest.mark.parametrize("kind", NO_NUMBERS)
+def test_what_is_no_table_of_numbers_is_refused_alike(kind):
+    X, sentence = NO_NUMBERS[kind]
+    entrances = [Moments.of, Score, partial(Score, regression="gp")]
+    # scikit-learn says it in its own words where there is nothing at all.
+    entrances += [] if kind in ("no columns", "no rows") else [ALIAS().fit]
+    for entrance in entrances:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with pytest.raises(ValueError, match=sentence) as caught:
+                entrance(X)
+        assert len(str(caught.value)) < 300
+        assert "\n" not in str(caught.value)
+
+
+def test_a_mask_that_hides_nothing_is_no_mask(X):
+    assert Moments.of(np.ma.array(X, mask=False)).mean.tolist() == Moments.of(X).mean.tolist()
+
+
+@pytest.mark.parametrize("size", [1e59, 1e-110])
+@pytest.mark.parametrize("criterion", ["bic-nv", "bic-ev", "ls"])
+def test_scores_are_finite_up_to_the_limits(X, size, criterion):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        warnings.simplefilter("ignore", UserWarning)
+        model = ALIAS(criterion, random_state=0).fit(X / np.abs(X).max() * size)
+    assert np.isfinite(model.score_)

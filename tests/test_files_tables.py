@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import os
 import sys
+import threading
 import time
 import warnings
+import zipfile
 
 import numpy as np
 import pytest
@@ -57,7 +61,8 @@ def test_first_row_of_numbers_is_data(put):
     X, names = read_table(put("1,2\n3,4\n"))
     assert names == ("x0", "x1")
     assert X.tolist() == [[1, 2], [3, 4]]
-    assert read_table(put("0,1,2\n3,4,5\n"))[0].shape == (2, 3), "integers above integers may be data"
+    with pytest.warns(UserWarning, match="--header reads it as names"):
+        assert read_table(put("0,1,2\n3,4,5\n"))[0].shape == (2, 3), "integers above integers may be data"
 
 
 def test_names_as_pandas_numbers_them(put):
@@ -66,6 +71,298 @@ def test_names_as_pandas_numbers_them(put):
     with pytest.warns(UserWarning, match="unnamed first column"):
         X, names = read_table(put(",0,1\n0,7,8\n1,9,10\n"))
     assert (X.tolist(), names) == ([[7, 8], [9, 10]], ("0", "1"))
+
+
+def _read_noting(path, **options):
+    """Values, names, and what the warnings say after the name of the file."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        X, names = read_table(path, **options)
+    notes = [str(w.message) for w in caught]
+    assert all(note.startswith(f"{path}: ") for note in notes)
+    return X.tolist(), names, " ".join(note.removeprefix(f"{path}: ") for note in notes)
+
+
+@pytest.mark.parametrize(
+    ("content", "names", "note"),
+    [
+        ("2001,2002,2003\n1.5,2,3\n4,5,6.5\n", ("2001", "2002", "2003"), "read as names; --no-header"),
+        ("1990,2000\n10,20\n4,5\n", ("1990", "2000"), "read as names; --no-header"),
+        ("1,2,3\n0.5,2.5,3\n4.5,5,6\n", ("1", "2", "3"), "read as names; --no-header"),
+        ("id,2001,2002\nDE,1.5,2.5\nFR,3.5,2\n", ("2001", "2002"), "read as names; --no-header"),
+        ("2001,2002,2003\n2004,20,30\n4,5,6\n", None, "read as values; --header"),
+        ("7,2,3\n1.5,2.5,3\n4,5,6.5\n", None, "read as values; --header"),
+        ("10,20,35\n1,2,3\n4,5,6\n", None, "read as values; --header"),
+        ("3,1,2\n1,2,3\n", None, ""),
+        ("1.5,2,3\n1,2.5,3\n", None, ""),
+    ],
+)
+def test_headers_of_numbers(put, content, names, note):
+    path = put(content)
+    rows = content.count("\n")
+    X, found, said = _read_noting(path)
+    assert found == (names or ("x0", "x1", "x2"))
+    assert len(X) == rows - (names is not None)
+    assert note in said
+    assert bool(note) == bool(said)
+    assert len(_read_noting(path, header=True, missing="keep")[0]) == rows - 1
+    if "id" not in content:
+        assert len(_read_noting(path, header=False)[0]) == rows
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "values", "note"),
+    [
+        ("1,5;2,3\n1,25;4\n", {}, [[1.5, 2.3], [1.25, 4]], "commas are read as decimal marks; --decimal ."),
+        ("a;b\n1,5;2,3\n1,250;4e-1\n", {}, [[1.5, 2.3], [1.25, 0.4]], "commas are read as decimal marks"),
+        ("a;b\n0,125;2\n", {}, [[0.125, 2]], "commas are read as decimal marks"),
+        ("a\tb\n1.234,5\t1\n", {}, [[1234.5, 1]], "points as separators of thousands"),
+        ('a,b\n"1,234.5","1,234"\n', {}, [[1234.5, 1234]], "commas are read as separators of thousands; --decimal ,"),
+        ('a,b\n"1,234,567",2\n', {}, [[1234567, 2]], "commas are read as separators of thousands"),
+        ("a;b\n1,234;1.234\n", {"decimal": ","}, [[1.234, 1234]], ""),
+        ("a;b\n1,234;1.234\n", {"decimal": "."}, [[1234, 1.234]], ""),
+        ("a;b\n1 234;1\u202f234,5\n", {"decimal": ","}, [[1234, 1234.5]], ""),
+        ("a;b\n\u22121,5;,5\n", {"decimal": ","}, [[-1.5, 0.5]], ""),
+    ],
+)
+def test_decimal_marks_and_thousands(put, content, options, values, note):
+    X, _, said = _read_noting(put(content, "t.tsv" if "\t" in content else "t.csv"), **options)
+    assert values == X
+    assert note in said
+    assert bool(note) == bool(said)
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.txt"])
+@pytest.mark.parametrize("decimal", [".", ","])
+@pytest.mark.parametrize("delimiter", [";", "\t", "|", ","])
+def test_any_delimiter_with_either_decimal_mark(put, name, decimal, delimiter):
+    values = [[1.5, -22.25, 3.125], [0.5, 4.0, -7.75], [100.5, 2.25, 6.0]]
+    cells = [[f"{v}".replace(".", decimal) for v in row] for row in values]
+    if decimal == delimiter:
+        cells = [[f'"{cell}"' for cell in row] for row in cells]
+    body = "\n".join(delimiter.join(row) for row in cells)
+    for header in ("", delimiter.join(["a, b" if delimiter != "," else "a", "c", "d"]) + "\n"):
+        X, names, _ = _read_noting(put(header + body, name))
+        assert values == X
+        assert names[1:] == (("c", "d") if header else ("x1", "x2"))
+
+
+def test_delimiters_can_be_told(put):
+    path = put("a:b\n1:2\n")
+    assert read_table(path, delimiter=":")[1] == ("a", "b")
+    assert read_table(put("a,b c\n1,2 3\n"), delimiter="space", decimal=",")[0].tolist() == [[1.2, 3]]
+    assert read_table(put("a\tb\n1\t2\n"), delimiter="tab")[0].tolist() == [[1, 2]]
+    assert read_table(put("sep=;\na;b\n1;2\n"))[0].tolist() == [[1, 2]]
+    for bad in ("::", "", "\n", '"'):
+        with pytest.raises(InputError, match="delimiter must be one character"):
+            read_table(path, delimiter=bad)
+    with pytest.raises(ValueError, match="decimal='x' is unknown"):
+        read_table(path, decimal="x")
+
+
+def test_comments(put):
+    X, names, said = _read_noting(put("# by hand\n#\na,b\n1,2\n"))
+    assert (X, names, said) == ([[1, 2]], ("a", "b"), "left out 2 line(s) that begin with #")
+    X, names, said = _read_noting(put("# by hand\n# a b\n1 2\n3 4\n", "t.txt"))
+    assert (X, names) == ([[1, 2], [3, 4]], ("a", "b"))
+    assert "names of the columns from the line above" in said
+    assert _read_noting(put("#a,b\n1,2\n")) == ([[1, 2]], ("#a", "b"), ""), "a name may begin so"
+    assert _read_noting(put("a,b\n1,2\n# pause\n3,4\n"))[0] == [[1, 2], [3, 4]]
+    assert _read_noting(put("a,b\n1,2\n#9,9\n3,4\n"), comment="#")[0] == [[1, 2], [3, 4]]
+    assert _read_noting(put("% x\na,b\n1,2\n%9,9\n"), comment="%") == ([[1, 2]], ("a", "b"), "")
+    assert np.isnan(_read_noting(put("#N/A,2\n3,4\n"))[0][0][0])
+    with pytest.raises(InputError, match="line 5"):
+        read_table(put("# x\n\na,b\n1,2\n3\n"))
+    with pytest.raises(InputError, match="comment must be one character"):
+        read_table(put("a,b\n1,2\n"), comment="//")
+
+
+@pytest.mark.parametrize(
+    ("encoding", "option", "note"),
+    [
+        ("utf-8-sig", None, ""),
+        ("utf-16", None, ""),
+        ("utf-32", None, ""),
+        ("latin-1", None, "read as cp1252; --encoding"),
+        ("utf-16-le", "utf-16-le", ""),
+        ("utf-8-sig", "utf-8", ""),
+        ("cp1251", "cp1251", ""),
+    ],
+)
+def test_encodings(put, encoding, option, note):
+    label = "größe" if encoding != "cp1251" else "рост"
+    X, names, said = _read_noting(put(f"{label},b\r\n1,2\r\n".encode(encoding)), encoding=option)
+    assert (X, names) == ([[1, 2]], (label, "b"))
+    assert note in said
+    assert bool(note) == bool(said)
+
+
+def test_unknown_encodings_are_refused(put):
+    for bad in ("nope", "rot13", "hex"):
+        with pytest.raises(InputError, match=f"encoding='{bad}' is unknown"):
+            read_table(put("a,b\n1,2\n"), encoding=bad)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "txt"])
+def test_packed_text(put, suffix):
+    text = b"a\tb\n1\t2\n" if suffix == "tsv" else b"a,b\n1,2\n"
+    packed = gzip.compress(text)
+    assert _read_noting(put(packed, f"t.{suffix}.gz")) == ([[1, 2]], ("a", "b"), "")
+    assert _read_noting(put(packed, f"t.{suffix}")) == ([[1, 2]], ("a", "b"), ""), "its first bytes say what it is"
+    with pytest.raises(InputError, match="damaged, or cut off"):
+        read_table(put(packed[:-9], f"t.{suffix}.gz"))
+
+
+def test_row_names_are_left_out_with_a_note(put):
+    X, names, said = _read_noting(put("day,a,b\n2020-01-01,1,2\n2020-01-02,3,4\n"))
+    assert (X, names) == ([[1, 2], [3, 4]], ("a", "b"))
+    assert said.startswith("took 'day', in which no text comes twice, for row names")
+    assert _read_noting(put(",a,b\nx,1,2\ny,3,4\n"))[:2] == ([[1, 2], [3, 4]], ("a", "b"))
+    assert _read_noting(put("x,1,2\ny,3,4\n"))[:2] == ([[1, 2], [3, 4]], ("x1", "x2")), "no header, row names"
+    for quote in ("", '"'):  # as R writes them
+        rows = [("a", "b"), ("1", "5", "6"), ("2", "7", "8")]
+        text = "\n".join(" ".join(f"{quote}{cell}{quote}" for cell in row) for row in rows)
+        assert _read_noting(put(text, "t.txt"))[:2] == ([[5, 6], [7, 8]], ("a", "b"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert read_table(put("day,a,b\nx,1,2\ny,3,4\n"), exclude=["day"])[0].tolist() == [[1, 2], [3, 4]]
+
+
+def test_trailing_delimiters(put):
+    assert _read_noting(put("a,b\n1,2,\n2,4,\n"))[:2] == ([[1, 2], [2, 4]], ("a", "b"))
+    X, names, said = _read_noting(put("a,b,\n1,2,\n2,4,\n"))
+    assert (X, names) == ([[1, 2], [2, 4]], ("a", "b"))
+    assert "left out column 3" in said
+
+
+def test_columns_can_be_excluded(put, tmp_path):
+    path = put("a,b,c\n1,x,4\n3,y,5\n")
+    X, names = read_table(path, exclude=["b"])
+    assert (X.tolist(), names) == ([[1, 4], [3, 5]], ("a", "c"))
+    np.savez(tmp_path / "t.npz", X=X, names=names)
+    assert read_table(tmp_path / "t.npz", exclude=["a"])[1] == ("c",)
+    for options, message in (
+        ({"exclude": ["z"]}, "no column 'z'; it has 'a', 'b', 'c'"),
+        ({"exclude": ["a", "b", "c"]}, "no column is left"),
+        ({"exclude": "a"}, "exclude must be a list of names"),
+        ({"exclude": ["a"], "columns": ["a", "c"]}, "'a' both wanted and excluded"),
+    ):
+        with pytest.raises(InputError, match=message):
+            read_table(path, **options)
+    with pytest.raises(InputError, match="header is for text"):
+        read_table(tmp_path / "t.npz", header=True)
+
+
+def test_rows_with_missing_values(put, tmp_path):
+    path = put("a,b,c\n1,,3\n4,5,6\nNA,?,9\n7,8,inf\n")
+    X, _, said = _read_noting(path, missing="drop")
+    assert X[0] == [4, 5, 6]
+    assert X[1] == [7, 8, np.inf]
+    assert len(X) == 2
+    assert said == "left out 2 of 4 rows, with missing values in 'a' (1 NaN), 'b' (2 NaN)"
+    with pytest.raises(InputError, match=r"'b' \(2 NaN\); --missing drop leaves out the 2 row\(s\) of 4"):
+        read_table(path, missing="refuse")
+    with pytest.raises(InputError, match=r"every row has a missing value, in 'b' \(2 NaN\); --exclude"):
+        read_table(put("a,b\n1,\n2,\n"), missing="drop")
+    with pytest.raises(ValueError, match="missing='guess' is unknown"):
+        read_table(path, missing="guess")
+    np.save(tmp_path / "t.npy", [[1, np.nan], [2, 3]])
+    assert _read_noting(tmp_path / "t.npy", missing="drop")[0] == [[2, 3]]
+
+
+def _npz_of(path, shape, *, key="X", dtype="|u1"):
+    """An archive whose header promises much, with little behind it."""
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": dtype, "fortran_order": False, "shape": shape})
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(f"{key}.npy", header.getvalue() + bytes(1000))
+    return header.getvalue() + bytes(1000)
+
+
+def test_sizes_are_looked_at_before_anything_is_unpacked(tmp_path, put):
+    message = r"its array of shape \(10000000, 800\) would take 64 GB, more than the 4 GB allowed; --max-memory 64"
+    (tmp_path / "t.npy").write_bytes(_npz_of(tmp_path / "t.npz", (10**7, 800)))
+    for name in ("t.npy", "t.npz"):
+        with pytest.raises(InputError, match=message):
+            read_table(tmp_path / name)
+    _npz_of(tmp_path / "t.npz", (10**7, 800), key="other")
+    with pytest.raises(InputError, match=message):
+        read_table(tmp_path / "t.npz")
+    small = put("a,b\n" + "1,2\n" * 500)
+    assert read_table(small)[0].shape == (500, 2)
+    with pytest.raises(InputError, match=r"the first 376 rows would take .* the 6e-06 GB allowed; --max-memory"):
+        read_table(small, max_memory=6e-6)
+    with pytest.raises(InputError, match=r"the file would take .* --max-memory"):
+        read_table(small, max_memory=1e-6)
+    with pytest.raises(InputError, match=r"more than the 0.001 GB allowed come out of it; --max-memory 0.002"):
+        read_table(put(gzip.compress(b"\n" * 2_000_000), "t.csv.gz"), max_memory=1e-3)
+    with pytest.raises(ValueError, match="max_memory must be a positive number"):
+        read_table(small, max_memory=0)
+
+
+def test_parquet_is_measured_before_it_is_read(tmp_path):
+    pytest.importorskip("pyarrow")
+    pandas = pytest.importorskip("pandas")
+    path = tmp_path / "t.parquet"
+    pandas.DataFrame({"a": np.zeros(10_000), "b": np.zeros(10_000)}).to_parquet(path)
+    assert path.stat().st_size < 10_000
+    with pytest.raises(InputError, match=r"its table of shape \(10000, 2\) would take"):
+        read_table(path, max_memory=1e-4)
+
+
+def test_names_cannot_steer_a_terminal(put):
+    evil = "\x1b[31m\x9b\u202e" + "n" * 5000
+    for content in (f"a,b\n1,{evil}\n", f"a,{evil}\n1,2\n", f"{evil[1:]},b\nx,1\nx,2\n", f"a,b\n1,2\n{evil}\n"):
+        with pytest.raises(InputError) as caught:
+            read_table(put(content))
+        assert str(caught.value).isprintable()
+        assert len(str(caught.value)) < 1500
+    with pytest.raises(InputError) as caught:
+        read_table(put("a\n", "e\x1b[31m\u202e.csv"))
+    assert "e\\x1b[31m\\u202e.csv: only column names" in str(caught.value)
+    *_, said = _read_noting(put("a\u202e,b\nx,1\ny,2\n"))
+    assert said.isprintable()
+    assert read_table(put("a\u202e,b\n1,1\n2,2\n"))[1][0] == "a\u202e", "names stay exact"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_a_pipe_is_read_once(tmp_path, pack):
+    text = pack(b"a;b\n1;2\n")
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(text,), daemon=True)
+    writer.start()
+    assert read_table(tmp_path / "pipe")[0].tolist() == [[1, 2]]
+    writer.join(10)
+    assert not writer.is_alive()
+
+
+def test_descriptors_have_no_suffix(tmp_path):
+    if not os.path.isdir("/dev/fd"):
+        pytest.skip("no /dev/fd here")
+    np.save(tmp_path / "t.npy", np.eye(2))
+    np.savez(tmp_path / "t.npz", X=np.eye(2))
+    (tmp_path / "t.csv").write_text("1 0\n0 1\n")
+    for name in ("t.npy", "t.npz", "t.csv"):
+        with open(tmp_path / name, "rb") as file:
+            assert read_table(f"/dev/fd/{file.fileno()}")[0].tolist() == [[1, 0], [0, 1]]
+        ours, theirs = os.pipe()
+        os.write(theirs, (tmp_path / name).read_bytes())
+        os.close(theirs)
+        try:
+            assert read_table(f"/dev/fd/{ours}")[0].tolist() == [[1, 0], [0, 1]]
+        finally:
+            os.close(ours)
+
+
+def test_the_standard_input(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a,b\n1,2\n")))
+    assert read_table("-")[0].tolist() == [[1, 2]]
+    with pytest.raises(InputError, match="the standard input: the file is empty"):
+        read_table("-")
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(InputError, match="the standard input is closed"):
+        read_table("-")
 
 
 @pytest.mark.parametrize("start", [0, 1])
@@ -109,7 +406,7 @@ def test_columns_are_selected_in_the_order_asked(put):
     path = put("id,a,b\nfoo,1,2\nbar,3,4\n")
     X, names = read_table(path, columns=["b", "a"])
     assert (X.tolist(), names) == ([[2, 1], [4, 3]], ("b", "a"))
-    with pytest.raises(InputError, match="no column 'z'; the file has 'id', 'a', 'b'"):
+    with pytest.raises(InputError, match="no column 'z'; it has 'id', 'a', 'b'"):
         read_table(path, columns=["a", "z"])
     with pytest.raises(InputError, match="duplicate column names: 'a'"):
         read_table(path, columns=["a", "a"])
@@ -127,9 +424,25 @@ def test_columns_are_selected_in_the_order_asked(put):
         ("a,b\n1,2\n\n3,4,5\n", r"line 4 has 3 cell\(s\)"),
         ("a,b,c\n1,2,x\n3,male,4\n", r"'b' \(line 3: 'male'\), 'c' \(line 2: 'x'\)"),
         ("a,b\n1,2_000\n", r"'b' \(line 2: '2_000'\)"),
-        ("a;b\n1;2,5\n", r"'b' \(line 2: '2,5'\)"),
         ("a,b,a\n1,2,3\n", r"duplicate column names: 'a' \(2 times\)"),
-        (b"a,b\n1,\xff\n", "not UTF-8 text"),
+        (b"a,b\n1,\xff\n", r"'b' \(line 2: '.'\).*not UTF-8 text \(byte 0xff\), read as cp1252; --encoding"),
+        (b"a,b\n1,\x81\n", r"not UTF-8 text \(byte 0x81\); --encoding"),
+        (b"a,b\n1,2" + b"3" * 70_000 + b"\n\xe9,1\n", r"not UTF-8 text \(byte 0xe9\); --encoding latin-1"),
+        ("a,b\n1,2\x00\n", "NUL bytes.*--encoding utf-16-le"),
+        ("a,b\n1,male\n", "--exclude 'b' leaves out"),
+        ("id,a\nx,1\nx,2\n", r"'id' \(line 3: 'x'\), which are no row names as they repeat; --exclude 'id'"),
+        ("a,day\n1,2020-01-01\n2,2020-01-02\n", r"'day' \(line 2: '2020-01-01'\); --exclude 'day'"),
+        ("a;b\n1,234;2\n5,678;3\n", r"'a' \(line 2: '1,234'\).*--decimal"),
+        ("a;b\n1,5;0.25\n2,5;3\n", r"'b' \(line 2: '0.25'\).*--decimal"),
+        ("a,b\n1,2\n#x,3\n", "--comment '#'"),
+        ("My table\na,b\n1,2\n", "line 2 has 2 cell.*is the first line a title"),
+        ("a,b\n5,2,3\n9,4,5\n", r"line 2 has 3 cell\(s\), the first line 2"),
+        ('a,b\n1,"2\n3,4\n', r"'b' \(line 3: '2\\n3,4\\n'\)"),
+        ("a,b\n1,5%\n2,7%\n", r"'b' \(line 2: '5%'\)"),
+        (b"PK\x03\x04..[Content_Types].xml", "this is an Excel workbook"),
+        (b"%PDF-1.7\n", "this is a PDF document"),
+        ("\n<!DOCTYPE html><html>404</html>", "this is an HTML page"),
+        ('{"a": [1, 2]}', "this is JSON"),
         ('a,b\n1,"' + "2" * 200_000, "line 2 cannot be read"),
     ],
 )
@@ -251,8 +564,14 @@ def test_any_bytes_are_a_table_or_an_input_error(tmp_path, content, suffix):
         warnings.simplefilter("ignore")
         try:
             X, names = read_table(path)
-        except InputError:
-            return
+        except InputError as error:
+            refusal = str(error)
+        else:
+            refusal = ""
+    assert refusal.isprintable()
+    assert len(refusal) < 2000
+    if refusal:
+        return
     assert X.dtype == np.float64
     assert X.ndim == 2
     assert min(X.shape) > 0

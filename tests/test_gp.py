@@ -9,7 +9,7 @@ from oracles import sine
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 
-from vec2dag import ALIAS, GaussianProcess, Score, metrics
+from vec2dag import ALIAS, DataWarning, GaussianProcess, Score, metrics
 from vec2dag._parallel import one_blas_thread
 from vec2dag.datasets import load_grandag
 from vec2dag.scores.gp import _climb, _grid
@@ -197,13 +197,56 @@ def test_tables_are_copied_and_checked():
 
 def test_estimator_finds_a_chain_that_lines_cannot_see():
     X, truth = sine(300), np.eye(4, k=1, dtype=np.uint8)
-    model = ALIAS("bic-nv", regression="gp", prune=None, random_state=0).fit(X + 10.0)
+    model = ALIAS("bic-nv", regression="gp", prune=None, standardize=False, random_state=0).fit(X + 10.0)
     assert metrics.shd(truth, model.adjacency_matrix_) == 0
     assert not hasattr(model, "cpdag_")
     assert model.score_ == pytest.approx(float(Score(X, "gp")(model.adjacency_raw_)), abs=1e-9)
-    assert model.score(X) == pytest.approx(model.score_, abs=1e-9)
     assert model.history_["fits"][-1] <= model.search_.fits
     assert 0 < model.history_["hit_rate"][-1] < 1
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1e3, [1.0, 1e-6, 1e6, 30.0]])
+def test_units_do_not_matter_unless_asked(scale):
+    X = sine(150)
+    model = ALIAS(regression="gp", random_state=0).fit(X)
+    rescaled = ALIAS(regression="gp", random_state=0).fit(X * scale)
+    np.testing.assert_array_equal(model.adjacency_matrix_, rescaled.adjacency_matrix_)
+    assert rescaled.score_ == pytest.approx(model.score_, rel=1e-6)
+    assert rescaled.standardized_
+    assert "columns were divided by their standard deviations" in rescaled.summary()
+    assert rescaled.run()["standardized"]
+
+
+def test_units_are_kept_where_they_are_meant():
+    X = sine(100)
+    for parameters in ({"criterion": "bic-ev"}, {"standardize": False}):
+        model = ALIAS(regression="gp", prune=None, random_state=0, **parameters).fit(X)
+        assert not model.standardized_
+        assert "standard deviations" not in model.summary()
+    assert not ALIAS(random_state=0).fit(X).standardized_
+
+
+def test_noise_far_above_the_columns_is_said():
+    X = sine(60) * 1e-3
+    with pytest.warns(DataWarning, match=r"noise of the Gaussian processes \(alpha=1\) is far above"):
+        ALIAS("bic-ev", regression="gp", random_state=0).fit(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ALIAS(regression="gp", random_state=0).fit(X)
+
+
+def test_predictions_are_those_of_scikit_learn():
+    X = sine(120)
+    Z, y, new = X[:80, :2], X[:80, 2], X[80:, :2]
+    gp = GaussianProcess()
+    kernel = RBF(gp.fit(Z, y).length_scale, "fixed")
+    expected = GaussianProcessRegressor(kernel, alpha=1.0, optimizer=None).fit(Z, y).predict(new)
+    np.testing.assert_allclose(gp.forecast(Z, y, new), expected, atol=1e-6)
+    np.testing.assert_allclose(gp.forecast(Z[:, :0], y, new[:, :0]), y.mean())
+    # With every row an inducing one the projection is the process itself.
+    scale = gp.fit(Z, y).length_scale
+    projected = GaussianProcess(max_rows=79, inducing=80, bounds=(scale, scale))
+    np.testing.assert_allclose(projected.forecast(Z, y, new), expected, atol=1e-3)
 
 
 def test_standardize_reaches_the_regression():

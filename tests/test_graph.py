@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from oracles import acyclic, all_dags, markov_equivalent
 
 from vec2dag import cpdag, dag2vec, is_dag, skeleton, topological_order, vec2dag, vec_dim
+from vec2dag.graph import maximally_oriented, reachable
 
 COUNTS = {1: 1, 2: 3, 3: 25, 4: 543}  # number of labelled DAGs, Robinson (1977)
 
@@ -130,11 +131,68 @@ def test_cpdag_is_constant_under_covered_reversals(d, seed):
             assert np.array_equal(cpdag(B), before)
 
 
+@pytest.mark.parametrize("d", [3, 4])
+def test_maximal_orientation_is_the_union_of_the_members_that_agree(d):
+    """By definition, for every class: directed where all members that agree with the knowledge have that direction."""
+    classes: dict[bytes, list[np.ndarray]] = {}
+    for A in all_dags(d):
+        classes.setdefault(cpdag(A).tobytes(), []).append(A)
+    rng = np.random.default_rng(d)
+    oriented = refused = 0
+    for members in classes.values():
+        C = np.max(members, axis=0)
+        assert np.array_equal(maximally_oriented(C), C)
+        for _ in range(8):
+            required = (rng.random((d, d)) < 0.12) & ((C > 0) | (rng.random((d, d)) < 0.05)) & ~np.eye(d, dtype=bool)
+            allowed = required | (rng.random((d, d)) > 0.15)
+            agreeing = [B for B in members if not (required & (B == 0)).any() and not (~allowed & (B == 1)).any()]
+            if not agreeing:
+                refused += 1
+                with pytest.raises(ValueError, match="no member of the class C agrees"):
+                    maximally_oriented(C, required, allowed)
+                continue
+            M = maximally_oriented(C, required, allowed)
+            assert np.array_equal(M, np.max(agreeing, axis=0))
+            oriented += (M != C).any()
+    assert oriented > d
+    assert refused > d
+
+
+def test_the_fourth_rule_of_meek():
+    """a - b, a - c, a - e, c -> e -> b with b and c apart: nothing but the fourth rule gives a -> b."""
+    a, b, c, e = range(4)
+    C = skeleton(np.array([[0, 1, 1, 1], [0, 0, 0, 1], [0, 0, 0, 1], [0, 0, 0, 0]]))
+    known = np.zeros((4, 4))
+    known[c, e] = known[e, b] = 1
+    M = maximally_oriented(C, known)
+    assert (M[a, b], M[b, a]) == (1, 0)
+    assert M[a, c] == M[c, a] == 1
+
+
+def test_what_maximal_orientation_refuses():
+    path = skeleton([[0, 1, 0], [0, 0, 1], [0, 0, 0]])
+    with pytest.raises(ValueError, match="0 -> 1 becomes part of a v-structure that C does not have"):
+        maximally_oriented(path, [[0, 1, 0], [0, 0, 0], [0, 1, 0]])
+    with pytest.raises(ValueError, match="a directed cycle follows"):
+        maximally_oriented(1 - np.eye(3), [[0, 1, 0], [0, 0, 1], [1, 0, 0]])
+    with pytest.raises(ValueError, match="0 -> 2 is required and its ends are not adjacent"):
+        maximally_oriented(path, [[0, 0, 1], [0, 0, 0], [0, 0, 0]])
+    with pytest.raises(ValueError, match=r"allowed must have the shape of C, \(3, 3\), got \(2, 2\)"):
+        maximally_oriented(path, allowed=np.ones((2, 2)))
+
+
+@given(st.integers(1, 8), st.integers(0, 10_000))
+def test_reachable_is_the_sum_of_powers(d, seed):
+    A = random_dag(d, seed).astype(float)
+    walks = np.linalg.matrix_power(np.eye(d) + A, d) > 0
+    assert np.array_equal(reachable(A), walks & ~np.eye(d, dtype=bool))
+
+
 def test_inputs_are_not_modified(rng):
     z = rng.standard_normal(vec_dim(5))
     A = vec2dag(z).astype(float)
     z_before, A_before = z.copy(), A.copy()
-    for function in (dag2vec, is_dag, topological_order, skeleton, cpdag):
+    for function in (dag2vec, is_dag, topological_order, skeleton, cpdag, maximally_oriented, reachable):
         function(A)
     vec2dag(z)
     assert np.array_equal(A, A_before)

@@ -37,8 +37,8 @@ ENVIRONMENT = os.environ | {"PYTHONPATH": str(PACKAGE.parent), "MPLBACKEND": "Ag
 
 # Every room may import itself and those above it in this list, without cycles.
 LAYERS = (
-    {"_kernels", "_checks", "_parallel", "_settings"},
-    {"graph", "moments", "files"},
+    {"_kernels", "_compiled", "_checks", "_parallel", "_settings"},
+    {"graph", "knowledge", "moments", "files"},
     {"scores", "metrics", "simulate", "datasets"},
     {"search"},
     {"prune", "sb3"},

@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy import linalg
 
 # A column this close (in its own standard deviations) to the span of others counts as dependent on them. Its
@@ -24,8 +24,8 @@ SCALE_RATIO = 1e3
 FEW_VALUES = 5
 # Values of a column that differ by at most this share of their size differ by rounding: the column is constant.
 CONSTANT = 1e-14
-# Beyond these the squares that every variance needs overflow or vanish in float64.
-LARGEST, SMALLEST = 1e150, 1e-150
+# Beyond these squares vanish in float64, or fourth powers overflow: optimisers square rewards that are squares.
+LARGEST, SMALLEST = 1e60, 1e-120
 
 # Characters XML 1.0 cannot hold in any spelling, so that no GraphML file could carry the name.
 _UNWRITABLE = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -145,17 +145,55 @@ def names_of(names: Sequence[str] | None, d: int, X: Any = None) -> tuple[str, .
 # --- tables ---------------------------------------------------------------------------------------------------
 
 
-def as_table(X: ArrayLike, rows: int = 1) -> NDArray[np.float64]:
+def as_table(X: Any, rows: int = 1) -> NDArray[np.float64]:
     """``X`` as an array (n, d) of finite numbers with at least ``rows`` rows; not a copy if it is one.
 
     In C order: sums, and with them the last digits of everything, depend on the layout in memory.
     """
-    values = np.ascontiguousarray(X, dtype=np.float64)
-    if values.ndim != 2 or values.shape[0] < rows:
-        raise ValueError(f"X must have shape (n, d) with n >= {rows}, got {values.shape}")
+    frame_labels(X)
+    values = np.ascontiguousarray(as_numbers(X))
+    if values.ndim != 2 or values.shape[0] < rows or values.shape[1] < 1:
+        raise ValueError(f"X must have shape (n, d) with n >= {rows} and d >= 1, got {values.shape}")
     if not np.isfinite(values).all():
         raise ValueError("X contains NaN or infinity")
+    if max(values.max(), -values.min()) > LARGEST:
+        raise ValueError(f"X has values beyond {LARGEST:g}, too large for double precision: rescale them")
     return values
+
+
+def as_numbers(X: Any) -> NDArray[np.float64]:
+    """``X`` as an array of float64, missing markers as NaN; what is no number is refused with a sentence."""
+    if hasattr(X, "toarray"):
+        raise TypeError("X is a sparse matrix and a dense one is needed: X.toarray()")
+    if isinstance(X, np.ma.MaskedArray) and np.ma.getmaskarray(X).any():
+        masked = int(np.ma.getmaskarray(X).sum())
+        raise ValueError(f"X is a masked array with {masked} masked value(s): remove or impute them")
+    try:
+        values = np.asarray(X)
+    except ValueError:
+        raise ValueError("X must be a table (n, d), got rows of different lengths") from None
+    if values.dtype.kind in "mM":
+        raise ValueError(f"X holds dates or times ({values.dtype}): numbers are needed, days since the first for one")
+    if values.dtype.kind == "c":
+        raise ValueError("Complex data not supported: give real and imaginary parts as columns of their own")
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        flat = [_cell(cell, np.unravel_index(k, values.shape)) for k, cell in enumerate(values.flat)]
+        return np.array(flat).reshape(values.shape)
+
+
+def _cell(value: Any, place: tuple[Any, ...]) -> float:
+    """A number, NaN for a missing marker, or an error that says where there is neither."""
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        if value is None or type(value).__name__ in ("NAType", "NaTType"):
+            return math.nan
+        where = ", ".join(f"{name} {int(k)}" for name, k in zip(("row", "column"), place, strict=False))
+        plain = value.item() if isinstance(value, np.generic) else value
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"X must hold numbers, got {shown(repr(plain))} ({where}): {shown(str(error))}") from None
 
 
 def check_names(names: Sequence[str], d: int) -> tuple[str, ...]:
@@ -183,11 +221,11 @@ def check_names(names: Sequence[str], d: int) -> tuple[str, ...]:
         raise ValueError(f"names must have one entry per column ({d}), got {len(result)}")
     for position, name in enumerate(result, start=1):
         if not isinstance(name, str):
-            raise ValueError(f"names must be strings, got {name!r} for column {position}")
+            raise ValueError(f"names must be strings, got {shown(repr(name))} for column {position}")
         if not name.strip():
             raise ValueError(f"column {position} has an empty name; every column needs a name of its own")
         if _UNWRITABLE.search(name):
-            raise ValueError(f"the name of column {position} holds a control character: {name!r}")
+            raise ValueError(f"the name of column {position} holds a control character: '{shown(name)}'")
     if len(set(result)) < d:
         count = dict.fromkeys(result, 0)
         for name in result:
@@ -323,12 +361,12 @@ def drop_constant(
     return X[:, ~constant], kept, dropped
 
 
-def data_warnings(X: NDArray[np.float64], names: Sequence[str]) -> list[str]:
+def data_warnings(X: NDArray[np.float64], names: Sequence[str], *, reads_units: bool = True) -> list[str]:
     """Say what in a valid table will mislead a score, one sentence each.
 
     Duplicated columns, linearly dependent columns (residual standard deviation below `DEPENDENCE_TOLERANCE`
-    of the column's own), no more rows than columns, standard deviations that differ by more than a factor of
-    `SCALE_RATIO`, and columns with at most `FEW_VALUES` distinct values.
+    of the column's own), no more rows than columns, for scores that read units standard deviations that differ by
+    more than a factor of `SCALE_RATIO`, and columns with at most `FEW_VALUES` distinct values.
 
     Parameters
     ----------
@@ -336,6 +374,8 @@ def data_warnings(X: NDArray[np.float64], names: Sequence[str]) -> list[str]:
         Data that passed `check_values`; not modified.
     names : sequence of str
         Names of the d columns.
+    reads_units : bool, default True
+        Whether the score depends on the units of the columns.
 
     Returns
     -------
@@ -369,12 +409,11 @@ def data_warnings(X: NDArray[np.float64], names: Sequence[str]) -> list[str]:
                 "leave one column of each dependence out."
             )
     low, high = int(deviations.argmin()), int(deviations.argmax())
-    if deviations[high] > SCALE_RATIO * deviations[low]:
+    if reads_units and deviations[high] > SCALE_RATIO * deviations[low]:
         sentences.append(
             f"The columns have wildly different scales: standard deviations from {deviations[low]:.3g} "
-            f"('{shown(labels[low])}') to {deviations[high]:.3g} ('{shown(labels[high])}'); equal-variance scores "
-            "(bic-ev, ls) will read the scales as causal order, and so will regressions with a scale of their own, "
-            "such as gp; standardize=True removes the scales, and linear bic-nv does not depend on them."
+            f"('{shown(labels[low])}') to {deviations[high]:.3g} ('{shown(labels[high])}'); this score reads them "
+            "as causal order: standardize=True removes them, and linear ebic-nv (the default) does not depend on them."
         )
     few = _few_valued(X)
     if few:

@@ -30,20 +30,21 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from ._compiled import compiled
 
 # Compilation is part of the user's time. It is kept short by plain loops instead of array functions, by the
 # error model of numpy (no checks for division by zero) and by np.int64(0) where a literal would make numba compile
 # the functions called with it a second time. All kernels stand in one file because the cache of a kernel is
 # renewed when its own file changes, and only then.
-_kernel: Any = njit(cache=True, nogil=True, error_model="numpy")
+_kernel: Any = compiled(nogil=True, error_model="numpy")
 # A named step of one kernel: becomes part of it before LLVM sees it, which would otherwise compile it once alone and
 # once more inside.
-_step: Any = njit(nogil=True, error_model="numpy", inline="always")
+_step: Any = compiled(cache=False, nogil=True, error_model="numpy", inline="always")
 # Sums of products may be reordered and fused; NaN and infinity keep their meaning.
-_fast: Any = njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
+_fast: Any = compiled(nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
 # For numbers that are known to be finite.
-_finite: Any = njit(cache=True, nogil=True, error_model="numpy", fastmath=True)
+_finite: Any = compiled(nogil=True, error_model="numpy", fastmath=True)
 
 # A pivot below this share of the variance means that squaring (C = F F') has lost more than a third of the
 # digits: the regression is redone on F, whose condition number is the square root of that of C.
@@ -1219,3 +1220,86 @@ def equal_variance_order(C, scale, order):
         order[t] = u
         taken[u] = 1
         add_parent(C, u, t, W, v)
+
+
+# --- decoding with knowledge ------------------------------------------------------------------------------------------
+
+
+@_kernel
+def order_with_precedence(p, before, predecessors, waiting, order):
+    """Repeatedly the node of least potential ``p`` (d,) whose predecessors are placed; ties by index.
+
+    ``before`` (d, d) is a strict partial order and ``predecessors`` (d,) has its column sums; ``waiting`` (d,) is for
+    the numbers of predecessors still to come.
+    """
+    d = before.shape[0]
+    for j in range(d):
+        waiting[j] = predecessors[j]
+    for t in range(d):
+        node = np.int64(-1)
+        for j in range(d):
+            if waiting[j] == 0 and (node < 0 or p[j] < p[node]):
+                node = j
+        order[t] = node
+        waiting[node] = -1
+        for j in range(d):
+            waiting[j] -= before[node, j]
+
+
+@_kernel
+def decode_constrained(z, required, allowed, before, limits, A):
+    """Vec2DAG of a batch ``z`` (B, m) into ``A`` (B, d, d) under knowledge; see :func:`vec2dag.graph.vec2dag`."""
+    d = required.shape[0]
+    predecessors = np.zeros(d, np.int64)
+    for i in range(d):
+        for j in range(d):
+            predecessors[j] += before[i, j]
+    waiting, order = np.empty(d, np.int64), np.empty(d, np.int64)
+    place, parents = np.empty(d, np.int64), np.empty(d, np.int64)
+    strength = np.empty(d)
+    for b in range(z.shape[0]):
+        order_with_precedence(z[b, :d], before, predecessors, waiting, order)
+        for t in range(d):
+            place[order[t]] = t
+            parents[t] = 0
+        e = d
+        for i in range(d):
+            A[b, i, i] = 0
+            for j in range(i + 1, d):
+                on = z[b, e] > 0.0
+                first = place[i] < place[j]
+                A[b, i, j] = required[i, j] or (on and first and allowed[i, j])
+                A[b, j, i] = required[j, i] or (on and not first and allowed[j, i])
+                parents[j] += A[b, i, j]
+                parents[i] += A[b, j, i]
+                e += 1
+        for j in range(d):
+            if parents[j] > limits[j]:
+                keep_strongest_parents(z[b], required, limits[j], j, A[b], order, strength)
+
+
+@_kernel
+def keep_strongest_parents(z, required, limit, j, A, others, strength):
+    """Thin the parents of ``j`` in ``A`` (d, d) to the required ones and those of largest edge potential.
+
+    Ties by index. ``others`` and ``strength`` (d,) are for the parents that are not required, and their potentials.
+    """
+    d = A.shape[0]
+    count = np.int64(0)
+    room = limit
+    for i in range(d):
+        if required[i, j]:
+            room -= 1
+        elif A[i, j]:
+            low, high = min(i, j), max(i, j)
+            others[count] = i
+            strength[count] = z[d + low * (2 * d - low - 1) // 2 + high - low - 1]
+            A[i, j] = 0
+            count += 1
+    for _ in range(room):
+        best = np.int64(0)
+        for k in range(1, count):
+            if strength[k] > strength[best]:
+                best = k
+        A[others[best], j] = 1
+        strength[best] = -np.inf

@@ -100,7 +100,10 @@ def removed_edges(verdicts: Sequence[Verdict], names: Sequence[str], most: int =
         return ""
     removed.sort(key=lambda v: -v.margin)
     first = removed[0]
-    lines = [f"removed by pruning ({first.statistic}; edges stay {first.side} {first.limit:g}):"]
+    lines = [
+        f"{len(removed)} removed by pruning ({first.statistic}; edges stay {first.side} {first.limit:g}; prune=None, "
+        "or --prune none, keeps all):"
+    ]
     lines += [
         f"  {shown(names[v.source])} --> {shown(names[v.target])}  {v.value:.2g}  {v.reason}".rstrip()
         for v in removed[:most]

@@ -7,8 +7,7 @@ import math
 import platform
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy, deepcopy
 from importlib.metadata import version
 from pathlib import Path
@@ -22,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from . import prune as pruning
 from ._checks import (
     DataWarning,
+    as_numbers,
     check_names,
     check_values,
     choose,
@@ -34,8 +34,8 @@ from ._checks import (
 from ._parallel import OutOfTime, effective_jobs, one_blas_thread, until
 from ._settings import Settings
 from .edges import EdgeTable, removed_edges
-from .files.atomic import PathLike, as_json, write_atomically
-from .files.graphs import to_networkx, write_graph
+from .files.atomic import PathLike, as_json, write_together
+from .files.graphs import graph_files, to_networkx
 from .graph import as_adjacency, cpdag, skeleton, topological_order
 from .metrics import r2_scores, sortability
 from .moments import Moments
@@ -48,11 +48,12 @@ from .scores import (
     LinearOnTable,
     Score,
     SklearnRegression,
+    as_criterion,
     as_score,
     describe,
     is_criterion,
 )
-from .search import ALGORITHMS, Budget, SearchResult, discover
+from .search import ALGORITHMS, Budget, Checkpoint, SearchResult, discover
 
 if TYPE_CHECKING:
     import networkx
@@ -148,15 +149,19 @@ class ALIAS(BaseEstimator):
         score (``search_.certificate`` says what exactly was checked). Up to 12 columns (7 for regressions other than
         linear) the best of all DAGs is computed unless variances are equal (``search_.exact``). Arbitrary callables
         are not refined.
-    standardize : bool, default False
-        Divide the columns by their standard deviations first.
+    standardize : bool or "auto", default "auto"
+        Whether to divide the columns by their standard deviations first. ``"auto"`` does so for regressions that depend
+        on units, as ``"gp"`` does, unless the criterion takes variances to be equal; ``standardized_`` says whether.
     knowledge : None
         Background knowledge: still to come.
     time_budget : float, optional
         Seconds after which the best graph so far is taken.
     checkpoint : path, optional
-        A file in which the local scores of a regression that is not linear are kept: a run that is interrupted and
-        started again, or repeated with other settings of the search, does not fit them again.
+        A file in which the search is kept as it goes on. A run that was killed, interrupted or out of time, and is
+        started again with the same table, parameters and seed, continues and ends in the same result; ``time_budget``
+        is of each run, and ``random_state=None`` continues whatever the file has of these settings. With other settings
+        of the search only local scores of regressions that are not linear are used again. A file of another table is
+        refused, and so are algorithms of Stable-Baselines3 where there are no such scores.
     n_jobs : int, optional
         Threads; None uses every core. The result does not depend on it. A Score as the criterion keeps its own number.
     random_state : int, Generator, RandomState or None
@@ -199,6 +204,8 @@ class ALIAS(BaseEstimator):
         What fit has warned of.
     seconds_ : float
         What fit has taken.
+    standardized_ : bool
+        Whether columns were divided by their standard deviations; ``weights_`` are then in those units.
     n_samples_ : int
         Rows of the table.
     n_features_in_ : int
@@ -229,7 +236,7 @@ class ALIAS(BaseEstimator):
         prune: Any = "auto",
         init: str | ArrayLike = "auto",
         refine: bool = True,
-        standardize: bool = False,
+        standardize: bool | str = "auto",
         knowledge: Any = None,
         time_budget: float | None = None,
         checkpoint: Any = None,
@@ -323,15 +330,20 @@ class ALIAS(BaseEstimator):
             for name, value in self.get_params(deep=False).items()
         }
         data = self._validate(X, names)
-        moments = self._moments(data)
+        moments = data if isinstance(data, Moments) else Moments.of(data, self._names)
+        self.standardized_ = self._standardises()
+        self._units = moments.mean, np.sqrt(moments.variances()) if self.standardized_ else np.ones_like(moments.mean)
+        if self.standardized_:
+            moments = moments.standardised()
         linear = LinearOnTable(moments)
         score = self._make_score(data, moments)
+        self._warn_of(data, score)
         pruner = self._pruner(score)
         if isinstance(data, Moments) and hasattr(pruner, "explain") and getattr(pruner, "needs_rows", True):
             raise ValueError(f"prune={self.prune!r} needs the rows of the table, X is Moments; prune=None needs none")
         # Tests of edges take their time too, where they look at rows.
         share = 1.0 if pruner is None or not getattr(pruner, "needs_rows", True) else 1.0 - PRUNING
-        with self._stored(score), progress_bar(self.verbose) as callback:
+        with progress_bar(self.verbose) as callback:
             found = discover(
                 score,
                 rng=_generator(self.random_state),
@@ -340,6 +352,7 @@ class ALIAS(BaseEstimator):
                 refine=self.refine,
                 time_budget=None if self.time_budget is None else share * self.time_budget,
                 callback=callback,
+                checkpoint=self._checkpoint(),
             )
         if not found.ready:
             if found.stopped == "interrupted":
@@ -388,7 +401,9 @@ class ALIAS(BaseEstimator):
             raise ValueError(
                 f"regression={self.regression!r} holds its own data: give criterion=Score(None, regression, 'bic-nv')"
             )
-        if self.standardize and getattr(self.criterion, "local", None) is not None:
+        if not isinstance(self.standardize, bool | np.bool_) and self.standardize != "auto":
+            raise ValueError(f"standardize={self.standardize!r} is unknown; allowed: True, False, 'auto'")
+        if self.standardize is True and getattr(self.criterion, "local", None) is not None:
             raise ValueError("standardize=True has no effect on a Score, which holds its own data: standardise those")
 
     def _validate(self, X: Any, names: Sequence[str] | None) -> NDArray[np.float64] | Moments:
@@ -402,6 +417,8 @@ class ALIAS(BaseEstimator):
             self.n_samples_ = X.n
             return dataclasses.replace(X, names=self._names)
         labels = frame_labels(X)
+        if labels is None and len(shape := as_numbers(X).shape) != 2:
+            raise ValueError(f"X must be a 2-D array (rows, columns), got shape {shape}")
         values: NDArray[np.float64] = validate_data(
             self, X, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=2, ensure_min_features=2
         )
@@ -411,14 +428,26 @@ class ALIAS(BaseEstimator):
         known = getattr(self, "feature_names_in_", labels)
         self._names = default_names(d) if known is None else check_names([str(name) for name in known], d)
         check_values(values, self._names)
-        for sentence in data_warnings(values, self._names):
-            warn(sentence, DataWarning)
         return values
 
-    def _moments(self, data: Any) -> Moments:
-        """The statistics of the table, of standardised columns if asked."""
-        moments = data if isinstance(data, Moments) else Moments.of(data, self._names)
-        return moments.standardised() if self.standardize else moments
+    def _standardises(self) -> bool:
+        """Whether columns are divided by their standard deviations."""
+        if self.standardize != "auto":
+            return bool(self.standardize)
+        if not is_criterion(self.criterion) or as_criterion(self.criterion).equal_variances:
+            return False
+        return bool(getattr(describe(self.regression), "reads_units", False))
+
+    def _warn_of(self, data: NDArray[np.float64] | Moments, score: GraphScore) -> None:
+        """Say what in the table will mislead the score."""
+        if isinstance(data, Moments):
+            return
+        reads_units = score.equal_variances or (score.linear is False and not self.standardized_)
+        sentences = data_warnings(data, self._names, reads_units=reads_units)
+        if score.local is not None and (doubt := score.local.regression.doubt()) is not None:
+            sentences.append(doubt)
+        for sentence in sentences:
+            warn(sentence, DataWarning)
 
     def _make_score(self, data: Any, moments: Moments) -> GraphScore:
         """What is maximised."""
@@ -430,11 +459,9 @@ class ALIAS(BaseEstimator):
         return Score(table, regression, self.criterion, n_jobs=self.n_jobs, names=self._names)
 
     def _prepared(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """A copy of the table as regressions get it: centred, and standardised if asked."""
-        # The sums of a mean depend on the layout in memory.
-        values = np.ascontiguousarray(values)
-        values = values - values.mean(axis=0)
-        return values / values.std(axis=0) if self.standardize else values
+        """A copy of a table as regressions get it: centred, and standardised if asked, by the table of fit."""
+        mean, deviations = self._units
+        return (np.ascontiguousarray(values) - mean) / deviations
 
     def _pruner(self, score: GraphScore) -> Any:
         """What ``prune`` stands for: settings, a callable, or None."""
@@ -465,13 +492,9 @@ class ALIAS(BaseEstimator):
 
         return sb3.OnPolicy(self.algorithm)
 
-    @contextmanager
-    def _stored(self, score: GraphScore) -> Iterator[None]:
-        """Context in which local scores are kept in the checkpoint, if there is one."""
-        if self.checkpoint is not None and score.local is None:
-            raise ValueError("checkpoint keeps local scores of regressions: a callable criterion has none")
-        with nullcontext() if self.checkpoint is None else score.local.stored(self.checkpoint):  # type: ignore[union-attr]
-            yield
+    def _checkpoint(self) -> Checkpoint | None:
+        """The file of the search; without a seed of one's own the random numbers of the file are as good as any."""
+        return None if self.checkpoint is None else Checkpoint(self.checkpoint, any_seed=self.random_state is None)
 
     def _pruned(
         self, pruner: Any, data: Any, linear: LinearOnTable, A: NDArray[np.uint8]
@@ -495,6 +518,8 @@ class ALIAS(BaseEstimator):
 
     def _describe(self, found: SearchResult, A: NDArray[np.uint8], linear: LinearOnTable, score: GraphScore) -> None:
         self._criterion_name, self._linear = score.name, score.linear is not False
+        # The regressions of score(X).
+        self._bound = score.regression if is_criterion(self.criterion) and isinstance(score, Score) else None
         self.adjacency_raw_, self.adjacency_matrix_ = found.A, A
         self.score_ = found.score
         self.search_ = found
@@ -527,20 +552,30 @@ class ALIAS(BaseEstimator):
     # What a fitted model says.
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Criterion of the estimated DAG on a table ``X`` (m, d), regressions refitted; higher is better.
+        """Average log-likelihood of the rows of ``X`` (m, d) under the estimated DAG; higher is better.
 
-        For cross-validation. A Score or a callable as the criterion holds its own data and cannot be asked.
+        Regressions, and Gaussian noise of the variances that they left, are those of the rows of ``fit``: on other
+        rows this is a held-out measure. It is in the units of the table whatever the criterion was, so that models
+        with different criteria, regressions and prunings can be compared. A Score or a callable as the criterion
+        has regressions of its own, or none, and cannot be asked.
         """
         check_is_fitted(self)
-        model = type(self)(**self.parameters_)
-        if not is_criterion(model.criterion):
-            raise ValueError("score(X) needs criterion='bic-nv' or another that can be computed on other data")
+        if self._bound is None:
+            raise ValueError(
+                "score(X) needs a criterion such as 'bic-nv' and a regression that can be fitted to the table; "
+                f"criterion={self.parameters_['criterion']!r} holds its own data, or has none"
+            )
         with warnings.catch_warnings():
             # Names may have been given beside an array: that the next array has none is no surprise.
             warnings.filterwarnings("ignore", "X does not have valid feature names")
-            values = validate_data(self, X, reset=False, dtype=np.float64, ensure_min_samples=2)
-        model._names = self._names
-        return float(model._make_score(values, model._moments(values))(self.adjacency_matrix_))
+            values = self._prepared(validate_data(self, X, reset=False, dtype=np.float64, ensure_min_samples=1))
+        density = 0.0
+        for node in range(values.shape[1]):
+            parents = np.flatnonzero(self.adjacency_matrix_[:, node]).tolist()
+            variance = self._bound.residual(node, parents)
+            errors = values[:, node] - self._bound.forecast(node, parents, values[:, parents])
+            density -= 0.5 * (np.log(2.0 * np.pi * variance) + float((errors**2).mean()) / variance)
+        return density - float(np.log(self._units[1]).sum())
 
     @property
     def free_(self) -> NDArray[np.bool_]:
@@ -578,8 +613,15 @@ class ALIAS(BaseEstimator):
             parts = [f"no edges were found before the search ended ({self.search_.stopped})"]
         if removed := removed_edges(self.prune_table_, self._names):
             parts.append(removed)
+        if self.standardized_ and self.parameters_["standardize"] == "auto":
+            parts.append(
+                "columns were divided by their standard deviations, as this regression depends on units "
+                "(standardize=False, or --no-standardize, keeps them)"
+            )
+        pruned = int(self.adjacency_raw_.sum()) - edges
         parts.append(
-            f"{self.n_samples_} rows, {self.n_features_in_} columns, {edges} edges, "
+            f"{self.n_samples_} rows, {self.n_features_in_} columns, {edges} edges"
+            f"{f' ({pruned} more removed by pruning)' if pruned else ''}, "
             f"{self._criterion_name} {self.score_:.6f}, {self.seconds_:.1f} s{self._ended_early()}"
         )
         return "\n\n".join(parts)
@@ -620,6 +662,7 @@ class ALIAS(BaseEstimator):
             "steps": found.n_iter,
             "stopped": found.stopped,
             "converged": found.converged,
+            "standardized": self.standardized_,
             "algorithm": found.algorithm,
             "init": found.init,
             "certified": found.certified,
@@ -634,7 +677,7 @@ class ALIAS(BaseEstimator):
         }
 
     def save(self, folder: PathLike, **about: Any) -> list[Path]:
-        """Write the graph and how it was found to a folder, which is made if needed.
+        """Write the graph and how it was found to a folder, which is made if needed: all files or none.
 
         Parameters
         ----------
@@ -651,11 +694,8 @@ class ALIAS(BaseEstimator):
         """
         run = self.run()
         content = {key: value for key, value in about.items() if key not in run} | run | about
-        text = as_json(content)
-        files = write_graph(folder, self.adjacency_matrix_, self._names, weights=self.weights_, free=self.free_)
-        file = Path(folder) / "run.json"
-        write_atomically(file, text)
-        return [*files, file]
+        graph = graph_files(self.adjacency_matrix_, self._names, weights=self.weights_, free=self.free_)
+        return write_together(folder, graph | {"run.json": as_json(content)})
 
 
 def _generator(random_state: Any) -> np.random.Generator:

@@ -4,14 +4,26 @@
 upper triangle of the edge potentials, row by row.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _kernels
 
-__all__ = ["cpdag", "dag2vec", "is_dag", "skeleton", "topological_order", "vec2dag", "vec_dim"]
+if TYPE_CHECKING:
+    from .knowledge import Constraints
+
+__all__ = [
+    "cpdag",
+    "dag2vec",
+    "is_dag",
+    "maximally_oriented",
+    "skeleton",
+    "topological_order",
+    "vec2dag",
+    "vec_dim",
+]
 
 
 def vec_dim(d: int) -> int:
@@ -37,11 +49,16 @@ def as_adjacency(A: ArrayLike, name: str = "A") -> NDArray[np.uint8]:
     return pattern
 
 
-def vec2dag(z: ArrayLike, dtype: Any = np.uint8) -> NDArray[Any]:
+def vec2dag(z: ArrayLike, dtype: Any = np.uint8, constraints: "Constraints | None" = None) -> NDArray[Any]:
     """Decode vectors into DAGs in one step.
 
     ``A[i, j] = 1`` if and only if the edge potential of ``{i, j}`` is positive and ``p_i < p_j``. Every vector
     gives a DAG and every DAG has vectors (:func:`dag2vec`).
+
+    With constraints the same holds for the DAGs that they permit. Nodes are placed one by one, always the one of
+    least potential (then of least index) among those whose predecessors are placed; ``A[i, j] = 1`` if and only if
+    the edge is required, or it is allowed, its potential is positive and ``i`` is placed before ``j``. A node that
+    has more parents than it may keeps the required ones and, of the others, those of largest edge potential.
 
     Parameters
     ----------
@@ -49,6 +66,8 @@ def vec2dag(z: ArrayLike, dtype: Any = np.uint8) -> NDArray[Any]:
         Node potentials ``p``, then the strictly upper triangle of the edge potentials.
     dtype : numpy dtype, default uint8
         Of the result; ``bool`` is the other usual choice.
+    constraints : Constraints, optional
+        What is known of the graph (:meth:`vec2dag.knowledge.Knowledge.bind`).
 
     Returns
     -------
@@ -60,15 +79,22 @@ def vec2dag(z: ArrayLike, dtype: Any = np.uint8) -> NDArray[Any]:
     d = _nodes_of(values.shape[-1])
     lead = values.shape[:-1]
     A = np.empty((int(np.prod(lead, dtype=np.int64)), d, d), dtype=np.uint8)
-    _kernels.decode(np.ascontiguousarray(values.reshape(-1, values.shape[-1])), d, A)
+    rows = np.ascontiguousarray(values.reshape(-1, values.shape[-1]))
+    if constraints is None or constraints.trivial:
+        _kernels.decode(rows, d, A)
+    else:
+        _check_nodes(constraints, d, "z")
+        c = constraints
+        _kernels.decode_constrained(rows, c.required, c.allowed, c.before, c.max_parents, A)
     return A.reshape(*lead, d, d).astype(dtype, copy=False)
 
 
-def dag2vec(A: ArrayLike, epsilon: float = 2.0) -> NDArray[np.float64]:
+def dag2vec(A: ArrayLike, epsilon: float = 2.0, constraints: "Constraints | None" = None) -> NDArray[np.float64]:
     """A vector inside ``(-epsilon, epsilon)`` that decodes to ``A``: the constructive proof of the paper.
 
     Node potentials are the numbers of ancestors, scaled to ``[-epsilon / 2, epsilon / 2]``; edge potentials are
-    ``+epsilon / 2`` where there is an edge and ``-epsilon / 2`` elsewhere.
+    ``+epsilon / 2`` where there is an edge and ``-epsilon / 2`` elsewhere. With constraints, nodes that come before
+    a node in every order count as its ancestors, and the vector decodes to ``A`` under the same constraints.
 
     Parameters
     ----------
@@ -76,6 +102,8 @@ def dag2vec(A: ArrayLike, epsilon: float = 2.0) -> NDArray[np.float64]:
         Adjacency matrix of a DAG.
     epsilon : float, default 2.0
         Half the width of the box that will contain the vector.
+    constraints : Constraints, optional
+        What is known of the graph; a DAG that they do not permit is refused.
 
     Returns
     -------
@@ -84,18 +112,37 @@ def dag2vec(A: ArrayLike, epsilon: float = 2.0) -> NDArray[np.float64]:
     adjacency = as_adjacency(A)
     if not epsilon > 0:
         raise ValueError(f"epsilon must be positive, got {epsilon!r}")
-    order = topological_order(adjacency)
-    d = len(order)
-    ancestors = np.zeros((d, d), dtype=bool)  # ancestors[j, i]: there is a path i -> ... -> j
-    for j in order:
-        parents = np.flatnonzero(adjacency[:, j])
-        ancestors[j] = ancestors[parents].any(axis=0)
-        ancestors[j, parents] = True
-    p = ancestors.sum(axis=1).astype(np.float64)
+    d = len(adjacency)
+    precedence = adjacency
+    if constraints is not None:
+        _check_nodes(constraints, d, "A")
+        wrong = constraints.violations(adjacency)
+        if wrong is not None:
+            raise ValueError(f"A has no vector under these constraints: {wrong}")
+        precedence = adjacency | constraints.before
+    p = reachable(precedence).sum(axis=0).astype(np.float64)
     spread = p.max() - p.min()
     p = (p - p.min()) / spread * epsilon - epsilon / 2 if spread > 0 else np.zeros(d)
     edge = (adjacency + adjacency.T)[np.triu_indices(d, k=1)]
     return np.concatenate([p, np.where(edge > 0, epsilon / 2, -epsilon / 2)])
+
+
+def _check_nodes(constraints: "Constraints", d: int, name: str) -> None:
+    known = len(constraints.required)
+    if known != d:
+        raise ValueError(f"{name} is of {d} nodes and the constraints of {known}")
+
+
+def reachable(A: ArrayLike) -> NDArray[np.bool_]:
+    """Transitive closure (d, d) of a DAG ``A`` (d, d): where there is a path ``i -> ... -> j``."""
+    adjacency = as_adjacency(A)
+    order = topological_order(adjacency)
+    ancestors = np.zeros(adjacency.shape, dtype=bool)  # ancestors[j, i]: there is a path i -> ... -> j
+    for j in order:
+        parents = np.flatnonzero(adjacency[:, j])
+        ancestors[j] = ancestors[parents].any(axis=0)
+        ancestors[j, parents] = True
+    return ancestors.T
 
 
 def is_dag(A: ArrayLike) -> bool:
@@ -140,19 +187,97 @@ def cpdag(A: ArrayLike) -> NDArray[np.uint8]:
     adjacency = as_adjacency(A)
     topological_order(adjacency)
     adjacent = skeleton(adjacency).astype(bool)
-    apart = ~adjacent
-    np.fill_diagonal(apart, False)
     # i -> k <- j with i, j apart: the parents of k that have a non-neighbour among the parents of k.
-    directed = adjacency.astype(bool) & (_count(apart, adjacency) > 0)
+    directed = adjacency.astype(bool) & (_count(_apart(adjacent), adjacency) > 0)
+    return _closed_by_rules(adjacent, directed)
+
+
+def maximally_oriented(
+    C: ArrayLike, required: ArrayLike | None = None, allowed: ArrayLike | None = None
+) -> NDArray[np.uint8]:
+    """Direct every edge of a Markov equivalence class that known directions settle.
+
+    The four orientation rules of Meek (1995), which are complete: an edge is directed if and only if it has that
+    direction in every member of the class that agrees with what is known.
+
+    Parameters
+    ----------
+    C : array of shape (d, d)
+        The class (:func:`cpdag`): ``C[i, j] = C[j, i] = 1`` where members differ.
+    required : array of shape (d, d), optional
+        Nonzero where the edge ``i -> j`` is known to be there.
+    allowed : array of shape (d, d), optional
+        Zero where there is no edge ``i -> j``. (Both are attributes of :class:`vec2dag.knowledge.Constraints`;
+        its limits on the number of parents are not directions and play no part.)
+
+    Returns
+    -------
+    M : array of shape (d, d), uint8
+        As ``C``, with more edges directed.
+
+    Raises
+    ------
+    ValueError
+        No member of the class agrees with what is known.
+    """
+    pattern = as_adjacency(C, "C").astype(bool)
+    if pattern.ndim != 2:
+        raise ValueError(f"C must have shape (d, d), got {pattern.shape}")
+    adjacent = pattern | pattern.T
+    told = np.zeros_like(pattern) if required is None else _like(required, pattern, "required")
+    if allowed is not None:
+        told = told | (adjacent & ~_like(allowed, pattern, "allowed").T)
+    _refuse(told & ~adjacent, "is required and its ends are not adjacent in C")
+    _refuse(told & ~pattern, "is known and C has the other direction")
+    _refuse(told & told.T, "and its reverse are both known")
+    directed = (pattern & ~pattern.T) | told
+    M = _closed_by_rules(adjacent, directed, fourth=True).astype(bool)
+    directed = M & ~M.T
+    _refuse(adjacent & ~M & ~M.T, "and its reverse both follow")
+    if not is_dag(directed):
+        raise ValueError("no member of the class C agrees with what is known: a directed cycle follows")
+    collider = directed & (_count(_apart(adjacent), directed) > 0)
+    _refuse(collider & pattern.T, "becomes part of a v-structure that C does not have")
+    return M.astype(np.uint8)
+
+
+def _like(known: ArrayLike, pattern: NDArray[np.bool_], name: str) -> NDArray[np.bool_]:
+    values = np.asarray(known) != 0
+    if values.shape != pattern.shape:
+        raise ValueError(f"{name} must have the shape of C, {pattern.shape}, got {values.shape}")
+    return values & ~np.eye(len(pattern), dtype=bool)
+
+
+def _refuse(wrong: NDArray[np.bool_], why: str) -> None:
+    if wrong.any():
+        i, j = np.argwhere(wrong)[0]
+        raise ValueError(f"no member of the class C agrees with what is known: {i} -> {j} {why}")
+
+
+def _apart(adjacent: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    return ~adjacent & ~np.eye(len(adjacent), dtype=bool)
+
+
+def _closed_by_rules(
+    adjacent: NDArray[np.bool_], directed: NDArray[np.bool_], fourth: bool = False
+) -> NDArray[np.uint8]:
+    """Directed and free edges once the rules of Meek (1995) find nothing more.
+
+    Where they demand both directions of an edge, neither is in the result.
+    """
+    apart = _apart(adjacent)
     while True:
         free = adjacent & ~directed & ~directed.T
         found = free & (_count(directed.T, apart) > 0)  # a -> b - c, a and c apart: b -> c
-        found |= free & (_count(directed, directed) > 0)  # a -> b -> c and a - c: a -> c
+        chain = _count(directed, directed) > 0
+        found |= free & chain  # a -> b -> c and a - c: a -> c
         for a, b in np.argwhere(free & (_count(free, directed) > 1)):
             between = np.flatnonzero(free[a] & directed[:, b])  # a - c -> b, a - e -> b, c and e apart: a -> b
             found[a, b] |= apart[np.ix_(between, between)].any()
+        if fourth:
+            found |= free & (_count(free, chain & apart) > 0)  # a - c -> e -> b and a - b, c and b apart: a -> b
         if not found.any():
-            return (directed | free).astype(np.uint8)
+            return (directed | free).astype(np.uint8) & ~(directed & directed.T)
         directed |= found
 
 

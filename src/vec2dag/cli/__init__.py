@@ -1,13 +1,16 @@
 """The command line: ``vec2dag discover DATA -o DIR``, and ``simulate`` and ``evaluate`` around it."""
 
 import argparse
-import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 from .. import __version__
 from . import discover, evaluate, simulate
-from .shared import BAD_INPUT, DONE, INTERRUPTED, say
+from .shared import BAD_INPUT, DONE, INTERRUPTED, TERMINATED, flush, say
 
 __all__ = ["main"]
 
@@ -19,21 +22,48 @@ def main(argv: Sequence[str] | None = None) -> int:
     if hasattr(sys.stdout, "reconfigure"):
         # a terminal that cannot show a column's name is no reason to fail
         sys.stdout.reconfigure(errors="backslashreplace")
+    with _interrupted_by_termination() as terminations:
+        try:
+            try:
+                arguments = parser().parse_args(argv)
+                code = int(arguments.run(arguments))
+            finally:
+                flush()
+        except BrokenPipeError:
+            code = DONE
+        except KeyboardInterrupt as error:
+            say(f"{error if error.args else 'interrupted'}; nothing written")
+            code = INTERRUPTED
+        except (ValueError, OSError, ImportError, NotImplementedError) as error:
+            say(" ".join(str(error).split()))
+            code = BAD_INPUT
+        except MemoryError:
+            say("there is not memory enough for this table: fewer --columns, or a larger machine")
+            code = BAD_INPUT
+    return TERMINATED if terminations and code == INTERRUPTED else code
+
+
+@contextmanager
+def _interrupted_by_termination() -> Iterator[list[int]]:
+    """Context in which SIGTERM interrupts as Ctrl-C does, so that the best graph so far is written.
+
+    Yields the list to which the signal is added. A second one ends the process at once.
+    """
+    received: list[int] = []
+
+    def interrupt(number: int, _: Any) -> None:
+        received.append(number)
+        signal.signal(number, signal.SIG_DFL)
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield received
+        return
+    before = signal.signal(signal.SIGTERM, interrupt)
     try:
-        arguments = parser().parse_args(argv)
-        code = int(arguments.run(arguments))
-        sys.stdout.flush()
-        return code
-    except BrokenPipeError:
-        # whoever read the output has enough, as `| head` has; files are written before anything is printed
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return DONE
-    except KeyboardInterrupt:
-        say("interrupted before a first graph was ready; nothing written")
-        return INTERRUPTED
-    except (ValueError, OSError, ImportError, NotImplementedError) as error:
-        say(" ".join(str(error).split()))
-        return BAD_INPUT
+        yield received
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def parser() -> argparse.ArgumentParser:

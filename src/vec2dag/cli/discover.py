@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .shared import DONE, INTERRUPTED, say, seed
+from .shared import BAD_INPUT, DONE, INTERRUPTED, add_table_options, load_table, say, seed, show
 
 __all__ = ["add_to", "run"]
 
 DISCOVER = """\
 Learn the causal graph (a DAG) behind a table and write it to a folder.
 
-DATA is a CSV, TSV, Parquet, NPY or NPZ file with one row per observation and one numeric column per
-variable, or the name of a bundled dataset (sachs). The folder receives graph.json, adjacency.csv, cpdag.csv,
+DATA is a CSV, TSV, Parquet, NPY or NPZ file, packed with gzip or not, with one row per observation and one
+numeric column per variable; - for the standard input; or the name of a bundled dataset (sachs). The folder receives graph.json, adjacency.csv, cpdag.csv,
 graph.dot, graph.graphml and run.json (what was run, with which versions and seed, in how many seconds).
 """
 
@@ -26,8 +26,8 @@ examples:
   vec2dag discover table.csv -o out --regression gp       nonlinear: Gaussian processes, then CAM pruning
   vec2dag discover table.csv -o out --time-budget 60      the best graph found in a minute
 
-exit codes: 0 done, 2 bad input (one sentence on stderr says what), 130 interrupted (the best graph so far is
-written)
+exit codes: 0 done, 2 bad input or a file that cannot be written (one sentence on stderr says which and why), 130
+interrupted and 143 terminated (the best graph so far is written, if there is one)
 """
 
 
@@ -68,7 +68,12 @@ def add_to(commands: Any) -> None:
     model.add_argument(
         "--gp-median-scale", action="store_true", help="divide every set of parents by its median distance"
     )
-    model.add_argument("--standardize", action="store_true", help="divide columns by their standard deviations")
+    model.add_argument(
+        "--standardize",
+        action=argparse.BooleanOptionalAction,
+        default="auto",
+        help="divide columns by their standard deviations (default: for gp, unless variances are taken to be equal)",
+    )
     model.add_argument(
         "--prune",
         metavar="NAME",
@@ -90,39 +95,49 @@ def add_to(commands: Any) -> None:
     search.add_argument("--n-steps", type=int, metavar="N", help="updates of the named algorithm at most")
     search.add_argument("--batch-size", type=int, metavar="N", help="graphs that it samples for an update")
     search.add_argument("--learning-rate", type=float, metavar="R", help="of the named algorithm")
-    search.add_argument(
-        "--checkpoint", type=Path, metavar="FILE", help="keep the local scores of gp in FILE, and continue from it"
-    )
+    search.add_argument("--checkpoint", type=Path, metavar="FILE", help="keep the search in FILE, and continue from it")
     search.add_argument("--time-budget", type=float, metavar="SECONDS", help="stop with the best graph so far")
     search.add_argument("--seed", type=seed, default=0, metavar="N", help="same seed, same graph (default: 0)")
     search.add_argument("--jobs", type=int, metavar="N", help="threads (default: every core)")
-    table = p.add_argument_group("table")
-    table.add_argument("--columns", nargs="+", action="extend", metavar="NAME", help="use these columns only")
-    table.add_argument("--drop-constant", action="store_true", help="leave constant columns out instead of refusing")
+    add_table_options(p.add_argument_group("table"))
     p.add_argument("-q", "--quiet", action="store_true", help="print nothing but warnings and errors")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, fit, write, print."""
-    from ..files.atomic import check_writable
+    from ..files.atomic import InputError, check_writable
 
     parameters = _parameters(arguments)
     check_writable(arguments.output)
-    X, names, notes = _load(arguments)
+    X, names, notes = load_table(arguments)
+    for note in notes:
+        say(f"warning: {note}")
 
     from ..estimator import ALIAS
 
-    model = ALIAS(**parameters, verbose=int(sys.stderr.isatty() and not arguments.quiet))
+    model = ALIAS(**parameters, verbose=int(_is_terminal() and not arguments.quiet))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.fit(X, names=names)
-    notes += list(dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, UserWarning)))
-    for note in notes:
+    told = list(dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, UserWarning)))
+    for note in told:
         say(f"warning: {note}")
-    model.save(arguments.output, data=str(arguments.data), warnings=notes)
+    notes += told
+    try:
+        model.save(arguments.output, data=str(arguments.data), warnings=notes)
+    except InputError as error:
+        # what may have taken hours is not lost, however quiet it was meant to be
+        say(str(error))
+        show(f"{model.summary()}; not written")
+        return BAD_INPUT
     if not arguments.quiet:
-        print(f"{model.summary()}; written to {arguments.output}")
+        written = f"; written to {arguments.output}"
+        show(f"{model.summary()}{written}", written)
     return INTERRUPTED if model.search_.stopped == "interrupted" else DONE
+
+
+def _is_terminal() -> bool:
+    return sys.stderr is not None and sys.stderr.isatty()
 
 
 def _parameters(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -176,31 +191,3 @@ def _settings(
             raise ValueError(f"{text} is a setting of --{option} {homes}: {end}")
         settings.set_params(**{parameter: value})
     return settings if used else name
-
-
-def _load(arguments: argparse.Namespace) -> tuple[Any, tuple[str, ...], list[str]]:
-    """The table, its names, and what should be said about how it was read."""
-    from .. import datasets
-    from .._checks import drop_constant, quoted
-    from ..files.atomic import InputError
-    from ..files.tables import read_table
-
-    if arguments.data in datasets.names() and not Path(arguments.data).exists():
-        bundled = datasets.load(arguments.data)
-        X, names = bundled.X, bundled.names
-        if arguments.columns:
-            missing = [name for name in arguments.columns if name not in names]
-            if missing:
-                raise InputError(f"no column {quoted(missing)} in {arguments.data}; it has {quoted(names, 20)}")
-            X, names = X[:, [names.index(c) for c in arguments.columns]], tuple(arguments.columns)
-        notes = []
-    else:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            X, names = read_table(arguments.data, columns=arguments.columns)
-        notes = [str(w.message) for w in caught]
-    if arguments.drop_constant:
-        X, names, dropped = drop_constant(X, names)
-        if dropped:
-            notes.append(f"left out because constant: {quoted(dropped)}")
-    return X, names, notes

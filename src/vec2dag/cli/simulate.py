@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import __version__
-from .shared import DONE, seed
+from .shared import DONE, seed, show
 
 __all__ = ["add_to", "run"]
 
@@ -59,9 +59,9 @@ class _ListPresets(argparse.Action):
 def run(arguments: argparse.Namespace) -> int:
     """Draw and write."""
     from .. import simulate
-    from ..files.atomic import check_writable, write_json
-    from ..files.graphs import write_graph
-    from ..files.tables import write_table
+    from ..files.atomic import as_json, check_writable, write_together
+    from ..files.graphs import graph_files
+    from ..files.tables import table_file
 
     if arguments.preset not in simulate.presets():
         raise ValueError(f"no preset {arguments.preset!r}; there are {', '.join(simulate.presets())}")
@@ -70,11 +70,13 @@ def run(arguments: argparse.Namespace) -> int:
     (n, d), edges = data.X.shape, int(data.A.sum())
     # standardised columns no longer have the coefficients that made them
     weights = None if data.meta.get("standardised") else data.meta.get("weights")
-    write_table(folder / "data.csv", data.X, data.names)
-    write_graph(folder / "truth", data.A, data.names, weights=weights)
+    truth = graph_files(data.A, data.names, weights=weights)
     meta = {key: value for key, value in data.meta.items() if key != "weights"}
     meta |= {"rows": n, "columns": d, "edges": edges, "vec2dag": __version__}
-    write_json(folder / "meta.json", meta)
+    files = {"data.csv": table_file(data.X, data.names)}
+    files |= {f"truth/{name}": content for name, content in truth.items()}
+    write_together(folder, files | {"meta.json": as_json(meta)})
     if not arguments.quiet:
-        print(f"{n} rows, {d} columns, {edges} edges; written to {folder}")
+        written = f"; written to {folder}"
+        show(f"{n} rows, {d} columns, {edges} edges{written}", written)
     return DONE

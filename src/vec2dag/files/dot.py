@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from .._checks import shown
 from .atomic import InputError
 
 Token = tuple[str, str]
@@ -95,7 +96,7 @@ def parse_dot(text: str, source: str) -> tuple[list[str], list[tuple[str, str]]]
             position += 1
             return token
         if not marks:
-            raise InputError(f"{source}: unexpected {token!r} in DOT; subgraphs and ports are not supported")
+            raise InputError(f"{source}: unexpected '{shown(token)}' in DOT; subgraphs and ports are not supported")
         return ""
 
     while not take("}"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,14 +12,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._checks import check_names, quoted
-from .atomic import InputError, PathLike, check_writable, write_atomically
-from .dot import parse_dot, to_dot
-from .tables import checked_names, csv_cell, existing_file, load_matrix, read_rows
+from .atomic import InputError, PathLike, write_together
+from .dot import to_dot
+from .graph_readers import load_graph
+from .opening import MAX_MEMORY, shown_path
+from .tables import csv_cell
 
 if TYPE_CHECKING:
     import networkx
 
 Graph = tuple[NDArray[np.uint8], tuple[str, ...] | None]
+
+CPDAG = "cpdag.csv"
 
 
 def write_graph(
@@ -30,9 +34,10 @@ def write_graph(
     weights: ArrayLike | None = None,
     free: ArrayLike | None = None,
 ) -> list[Path]:
-    """Write a graph as graph.json, adjacency.csv, graph.dot and graph.graphml, each atomically.
+    """Write a graph as graph.json, adjacency.csv, graph.dot and graph.graphml: all of them, or none.
 
-    Where directions may be free, cpdag.csv has the edges with a free direction both ways.
+    Where directions may be free, cpdag.csv has the edges with a free direction both ways. Where not, the cpdag.csv of
+    an earlier graph in the same folder is removed; one that does not follow from the graph.json beside it stays.
 
     Parameters
     ----------
@@ -58,8 +63,16 @@ def write_graph(
     ValueError
         Shapes or names do not fit.
     InputError
-        The folder cannot be written.
+        The folder, or a file in it, cannot be written; then nothing has changed.
     """
+    content = graph_files(A, names, weights=weights, free=free)
+    return write_together(directory, content, stale=() if CPDAG in content else _stale(Path(directory)))
+
+
+def graph_files(
+    A: ArrayLike, names: Sequence[str], *, weights: ArrayLike | None = None, free: ArrayLike | None = None
+) -> dict[str, bytes]:
+    """What :func:`write_graph` writes, by the names of the files."""
     edges, nodes = _edges(A, names, weights, free)
     content = {
         "graph.json": _to_json(edges, nodes),
@@ -68,15 +81,19 @@ def write_graph(
         "graph.graphml": _to_graphml(to_networkx(A, names, weights, free)),
     }
     if free is not None:
-        back = [{"source": e["target"], "target": e["source"]} for e in edges if e["direction"] == "free"]
-        content["cpdag.csv"] = _to_csv([*edges, *back], nodes)
-    folder = check_writable(directory)
-    for name, text in content.items():
-        try:
-            write_atomically(folder / name, text.encode("utf-8"))
-        except OSError as error:
-            raise InputError(f"cannot write {folder / name}: {error.strerror}") from error
-    return [folder / name for name in content]
+        content[CPDAG] = _to_cpdag(edges, nodes)
+    return {name: text.encode("utf-8") for name, text in content.items()}
+
+
+def _stale(folder: Path) -> tuple[str, ...]:
+    """The cpdag.csv that was written with the graph.json in this folder, if there are both."""
+    try:
+        earlier = json.loads((folder / "graph.json").read_bytes())
+        belongs = (folder / CPDAG).read_bytes() == _to_cpdag(earlier["edges"], earlier["nodes"]).encode("utf-8")
+    # whatever else these files may hold, they are not ours
+    except Exception:
+        return ()
+    return (CPDAG,) if belongs else ()
 
 
 def to_networkx(
@@ -145,7 +162,12 @@ def _to_json(edges: list[dict[str, Any]], nodes: tuple[str, ...]) -> str:
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
 
-def _to_csv(edges: list[dict[str, Any]], nodes: tuple[str, ...]) -> str:
+def _to_cpdag(edges: list[dict[str, Any]], nodes: Sequence[str]) -> str:
+    back = [{"source": e["target"], "target": e["source"]} for e in edges if e["direction"] == "free"]
+    return _to_csv([*edges, *back], nodes)
+
+
+def _to_csv(edges: list[dict[str, Any]], nodes: Sequence[str]) -> str:
     present = {(edge["source"], edge["target"]) for edge in edges}
     cell = {name: csv_cell(name) for name in nodes}
     rows = [[cell[source], *(str(int((source, target) in present)) for target in nodes)] for source in nodes]
@@ -161,7 +183,7 @@ def _to_graphml(graph: networkx.DiGraph) -> str:
     return text.getvalue().decode("utf-8")
 
 
-def read_graph(path: PathLike) -> Graph:
+def read_graph(path: PathLike, *, encoding: str | None = None, max_memory: float = MAX_MEMORY) -> Graph:
     """Read a graph; cycles and edges in both directions are allowed, as a CPDAG has them.
 
     Parameters
@@ -169,9 +191,15 @@ def read_graph(path: PathLike) -> Graph:
     path : str or path-like
         `.json` (as `write_graph` writes it); `.csv`, `.tsv` or `.txt` (a square matrix, nonzero = edge, with
         names in header and index, in the header only, or without names; or an edge list with columns `source`
-        and `target`, whose nodes are those that have edges); `.npy`; `.npz` (key `A`, `B` or `W`, or its only
-        square array; optional key `names`); `.dot` or `.gv` (plain statements, no subgraphs or ports;
-        attributes are not read); `.graphml`.
+        and `target`, or `from` and `to`, `cause` and `effect`, `parent` and `child`, whose nodes are those that have
+        edges: where a column `direction` says "free" the edge goes both ways; `.txt` also the table that `discover`
+        prints); `.npy`; `.npz` (key `A`, `B` or `W`, or its only square array; optional key `names`); `.dot` or `.gv`
+        (plain statements, no subgraphs or ports; attributes are not read); `.graphml`. Text may be packed as `.gz`.
+        `-` is the standard input; what comes out of it, or of another pipe, may be any of these.
+    encoding : str, optional
+        Of text, as Python calls it.
+    max_memory : float, default 4
+        GB (1e9 bytes) that the graph may take, at 8 bytes for every pair of nodes.
 
     Returns
     -------
@@ -185,13 +213,10 @@ def read_graph(path: PathLike) -> Graph:
     InputError
         Whatever is wrong with the file.
     """
-    file = existing_file(path, _READERS)
-    A, names = _READERS[file.suffix.lower()](file)
-    loops = np.flatnonzero(np.diag(A))
-    if loops.size:
-        nodes = quoted(str(i) if names is None else names[i] for i in loops)
-        raise InputError(f"{file}: node(s) {nodes} have an edge to themselves")
-    return A, names
+    graph = load_graph(path, encoding=encoding, max_memory=max_memory)
+    if not len(graph.A):
+        raise InputError(f"{shown_path(path)}: the graph has no nodes")
+    return graph.A, graph.names
 
 
 def align(
@@ -237,143 +262,3 @@ def align(
     position = {name: i for i, name in enumerate(names_est)}
     order = [position[name] for name in names_true]
     return A_est[np.ix_(order, order)]
-
-
-def _from_edges(file: Path, names: Sequence[str], edges: Iterable[tuple[str, str]]) -> Graph:
-    """Adjacency matrix of named edges; their ends must be among the names."""
-    nodes = checked_names(file, names)
-    if not nodes:
-        raise InputError(f"{file}: the graph has no nodes")
-    position = {name: i for i, name in enumerate(nodes)}
-    A = np.zeros((len(nodes), len(nodes)), dtype=np.uint8)
-    for source, target in edges:
-        for name in (source, target):
-            if name not in position:
-                raise InputError(f"{file}: an edge names {name!r}, which is no node; nodes are {quoted(nodes)}")
-        A[position[source], position[target]] = 1
-    return A, nodes
-
-
-def _read_json(file: Path) -> Graph:
-    try:
-        document = json.loads(_text(file))
-        if document.get("version", 1) != 1:
-            raise InputError(f"{file}: version {document['version']!r} of the format is not known, only 1 is")
-        nodes = list(document["nodes"])
-        edges = [(edge["source"], edge["target"]) for edge in document["edges"]]
-        if not all(isinstance(name, str) for name in [*nodes, *(name for edge in edges for name in edge)]):
-            raise TypeError("nodes must be strings")
-    except InputError:
-        raise
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        expected = '{"nodes": [names], "edges": [{"source": name, "target": name}]}'
-        raise InputError(f"{file}: not a graph in JSON ({error!r}); expected is {expected}") from error
-    return _from_edges(file, nodes, edges)
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{file}: not UTF-8 text ({error.reason} at byte {error.start})") from error
-    except OSError as error:
-        raise InputError(f"{file}: cannot be read ({error.strerror})") from error
-
-
-def _read_csv(file: Path) -> Graph:
-    rows = [cells for _, cells in read_rows(file)]
-    if not rows:
-        raise InputError(f"{file}: the file is empty")
-    header = [cell.strip().lower() for cell in rows[0]]
-    # an empty first cell is the corner of a named matrix, whatever the names
-    if header[0] and {"source", "target"} <= set(header):
-        return _read_edge_list(file, header, rows[1:])
-    n_rows, width = len(rows), len(rows[-1])
-    bare = n_rows == width and all(_is_number(cell) for cell in rows[0])
-    indexed = n_rows == width and not bare
-    # R leaves the corner out: then the header has one cell less than the rows below it
-    labels = None if bare else rows[0][1:] if indexed and len(rows[0]) == width else rows[0]
-    body = rows if bare else rows[1:]
-    d = width - indexed
-    if d != len(body) or d == 0 or any(len(cells) != width for cells in body) or len(labels or body) != d:
-        raise InputError(
-            f"{file}: {n_rows} lines of {width} cells are no graph; needed is a square matrix, with names in "
-            "header and index, in the header or nowhere, or an edge list with columns source and target"
-        )
-    try:
-        matrix = np.array([[float(cell) for cell in cells[indexed:]] for cells in body])
-    except ValueError as error:
-        raise InputError(f"{file}: the matrix holds something that is no number ({error})") from error
-    A = _nonzero(file, matrix)
-    if labels is None:
-        return A, None
-    names = checked_names(file, labels)
-    index = [cells[0] for cells in body]
-    if not indexed or index in (list(names), [str(i) for i in range(d)]):
-        return A, names
-    if sorted(index) != sorted(names):
-        raise InputError(f"{file}: the names in the index are not those in the header: {quoted(index)}")
-    return A[[index.index(name) for name in names]], names
-
-
-def _read_edge_list(file: Path, header: list[str], rows: list[list[str]]) -> Graph:
-    ends = header.index("source"), header.index("target")
-    if any(len(cells) != len(header) for cells in rows):
-        raise InputError(f"{file}: every line of an edge list needs {len(header)} cells, as its header has")
-    edges = [(cells[ends[0]].strip(), cells[ends[1]].strip()) for cells in rows]
-    return _from_edges(file, list(dict.fromkeys(name for edge in edges for name in edge)), edges)
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
-
-
-def _nonzero(file: Path, matrix: NDArray[np.float64]) -> NDArray[np.uint8]:
-    if not np.isfinite(matrix).all():
-        raise InputError(f"{file}: the matrix contains NaN or infinity")
-    return (matrix != 0).astype(np.uint8)
-
-
-def _read_numpy(file: Path) -> Graph:
-    matrix, names = load_matrix(file, ("A", "B", "W"), square=True)
-    return _nonzero(file, matrix), names
-
-
-def _read_graphml(file: Path) -> Graph:
-    import networkx as nx
-
-    try:
-        graph = nx.read_graphml(io.BytesIO(_text(file).encode("utf-8")))
-        # igraph numbers the nodes and keeps their names in an attribute
-        attribute = dict(graph.nodes(data="name"))
-        label = attribute if all(isinstance(name, str) for name in attribute.values()) else {n: n for n in graph}
-        edges = [(label[source], label[target]) for source, target in graph.edges()]
-    except InputError:
-        raise
-    # the parser, networkx and its type conversions raise many types on a damaged file
-    except Exception as error:
-        raise InputError(f"{file}: not a graph in GraphML ({error})") from error
-    if not graph.is_directed():
-        edges += [(target, source) for source, target in edges]
-    return _from_edges(file, list(label.values()), edges)
-
-
-def _read_dot(file: Path) -> Graph:
-    return _from_edges(file, *parse_dot(_text(file), str(file)))
-
-
-_READERS = {
-    ".json": _read_json,
-    ".csv": _read_csv,
-    ".tsv": _read_csv,
-    ".txt": _read_csv,
-    ".npy": _read_numpy,
-    ".npz": _read_numpy,
-    ".dot": _read_dot,
-    ".gv": _read_dot,
-    ".graphml": _read_graphml,
-}

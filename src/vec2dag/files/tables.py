@@ -2,38 +2,86 @@
 
 from __future__ import annotations
 
-import csv
 import itertools
-import math
 import re
-from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._checks import check_names, default_names, listing, quoted, warn
+from .._checks import check_names, choose, default_names, listing, quoted, shown, warn
+from .arrays import load_matrix
 from .atomic import InputError, PathLike, write_atomically
+from .opening import MAX_MEMORY, Opened, check_memory, checked_names, opened, reason
+from .parsing import Parser, has_header, has_row_names, how_marked, is_data, names_rows, without_unnamed
+from .text import Numbers, Row, Rows, numbers_of, read_rows
 
 Table = tuple[NDArray[np.float64], tuple[str, ...]]
-Row = tuple[int, list[str]]
 
-_MISSING = ("", "na", "n/a", "#n/a", "<na>", "null", "none", "?", ".")
-_WORDS = dict.fromkeys(_MISSING, math.nan) | {"true": 1.0, "false": 0.0}
+# Rows from which header, row names and decimal marks are told.
+_SAMPLE = 200
 
 
-def read_table(path: PathLike, *, columns: Sequence[str] | None = None) -> Table:
+@dataclass(frozen=True)
+class Options:
+    """How to read a table: the keywords of `read_table`."""
+
+    columns: Sequence[str] | None = None
+    exclude: Sequence[str] = ()
+    header: bool | None = None
+    delimiter: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
+    comment: str | None = None
+
+    def check_no_text(self, name: str) -> None:
+        """Refuse what has no effect on a file that is no text."""
+        for option in ("header", "delimiter", "decimal", "encoding", "comment"):
+            if getattr(self, option) is not None:
+                raise InputError(f"{name}: {option} is for text, and this is none")
+
+
+def read_table(
+    path: PathLike,
+    *,
+    columns: Sequence[str] | None = None,
+    exclude: Sequence[str] = (),
+    missing: str = "keep",
+    header: bool | None = None,
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
+    comment: str | None = None,
+    max_memory: float = MAX_MEMORY,
+) -> Table:
     """Read a table of numbers.
 
     Parameters
     ----------
     path : str or path-like
-        `.csv` (comma; semicolon or tab if the first line has no comma), `.tsv` (tab), `.txt` (tab, comma,
-        semicolon or blanks, whichever the first line has), `.npy`, `.npz` (key `X`, or its only 2-D numeric
-        array; optional key `names`) or `.parquet` (extra `data`).
+        `.csv`, `.tsv` or `.txt`, as it is or packed as `.gz`; `.npy`; `.npz` (key `X`, or its only 2-D numeric array;
+        optional key `names`); `.parquet` (extra `data`). `-` is the standard input; what comes out of it, or of another
+        pipe, may be any of these.
     columns : sequence of str, optional
         Names of the columns to read, in this order. Other columns need not be numeric.
+    exclude : sequence of str, default ()
+        Names of columns to leave out.
+    missing : {"keep", "drop", "refuse"}, default "keep"
+        Missing values are NaN; or rows that have one are left out, with a warning; or the table is refused.
+    header : bool, optional
+        Whether the first row of a text file holds the names.
+    delimiter : str, optional
+        The character between the cells of a text file; also "tab" and "space".
+    decimal : {".", ","}, optional
+        The decimal mark of a text file; the other one may then stand between thousands.
+    encoding : str, optional
+        Of a text file, as Python calls it.
+    comment : str, optional
+        The character with which lines of a text file begin that are to be left out.
+    max_memory : float, default 4
+        GB (1e9 bytes) that the table may take, and the text from which it is read.
 
     Returns
     -------
@@ -45,250 +93,143 @@ def read_table(path: PathLike, *, columns: Sequence[str] | None = None) -> Table
     Raises
     ------
     InputError
-        Whatever is wrong with the file.
+        Whatever is wrong with the file. Where an option would help, it is named as on the command line.
 
     Notes
     -----
-    The first row of a text file holds the names unless all its cells are numbers; the numbers 0, 1, 2, ...
-    above decimal fractions, as pandas writes them, are names. Names lose surrounding blanks. An unnamed first
-    column that counts the rows (from 0 as in pandas, or from 1 as in R) is dropped with a warning.
+    What is not given is told from the file, and a warning says how it was read wherever that might surprise. The first
+    row of a text file holds the names unless all its cells are numbers; the numbers 0, 1, 2, ... above decimal
+    fractions, as pandas writes them, are names, and so are years above other numbers. Names lose surrounding blanks.
+    Row names (a first column of text in which every cell is another one) and an unnamed first column that counts
+    the rows (from 0 as in pandas, or from 1 as in R) are left out, and so are lines above the table that begin with
+    `#`. Decimal commas and separators of thousands are read where the cells leave no doubt. Text that is not UTF-8 or
+    UTF-16 is taken for cp1252.
     """
-    file = existing_file(path, _READERS)
-    return _READERS[file.suffix.lower()](file, columns)
+    choose("missing", missing, dict.fromkeys(("keep", "drop", "refuse")))
+    options = Options(columns, exclude, header, delimiter, decimal, encoding, comment)
+    with opened(path, _READERS, max_memory) as file:
+        read = _READERS.get(file.suffix) or _READERS[_SIGNED.get(file.kind or "", ".csv")]
+        X, names = read(file, options)
+        return (X if missing == "keep" else _complete(file.name, X, names, missing == "drop")), names
 
 
-def existing_file(path: PathLike, suffixes: Iterable[str]) -> Path:
-    """The path, if it is a file with one of the allowed suffixes."""
-    file = Path(path)
-    if file.is_dir():
-        raise InputError(f"{file} is a folder; a file is needed")
-    if not file.is_file():
-        raise InputError(f"{file}: no such file")
-    if file.suffix.lower() not in suffixes:
-        raise InputError(f"{file}: unknown suffix '{file.suffix}'; allowed are {', '.join(suffixes)}")
-    return file
+def select(name: str, names: Sequence[str], columns: Sequence[str] | None, exclude: Sequence[str] = ()) -> list[int]:
+    """Where the wanted columns stand among `names`; columns without a name cannot be wanted.
 
+    Parameters
+    ----------
+    name : str
+        What messages call the table.
+    names : sequence of str
+        Of all its columns.
+    columns, exclude : sequences of str
+        As in `read_table`.
 
-def read_rows(file: Path) -> Iterator[Row]:
-    """Line numbers and cells of a delimited text file, blank lines left out."""
-    try:
-        with open(file, encoding="utf-8-sig", newline="") as lines:
-            first = list(itertools.islice(lines, 1))
-            delimiter = _delimiter("".join(first), file.suffix.lower())
-            content: Iterable[str] = itertools.chain(first, lines)
-            if delimiter == " ":
-                content = (line.strip() for line in content)
-            reader = csv.reader(content, delimiter=delimiter, skipinitialspace=delimiter == " ")
-            for cells in reader:
-                if len(cells) > 1 or (cells and cells[0].strip()):
-                    yield reader.line_num, cells
-    except UnicodeDecodeError as error:
-        raise InputError(f"{file}: not UTF-8 text (byte {error.object[error.start]:#04x}); save it as UTF-8") from error
-    except csv.Error as error:
-        raise InputError(f"{file}: line {reader.line_num} cannot be read ({error})") from error
-    except OSError as error:
-        raise InputError(f"{file}: cannot be read ({error.strerror})") from error
-
-
-def _delimiter(line: str, suffix: str) -> str:
-    """The character between the cells of this first line."""
-    candidates = {".csv": ",;\t", ".tsv": "\t"}.get(suffix, "\t,; ")
-    unquoted = re.sub('"[^"]*"?', "", line).strip(" \r\n")
-    return next((candidate for candidate in candidates if candidate in unquoted), candidates[0])
-
-
-def _number(cell: str) -> float | None:
-    """The value of a cell, NaN if it is missing, None if it is text."""
-    try:
-        # Python reads 1_000 as a number; in a table it is a label
-        return None if "_" in cell else float(cell)
-    except ValueError:
-        return _WORDS.get(cell.strip().lower())
-
-
-def _has_header(first: list[str], second: list[str]) -> bool:
-    """Whether the first row of a text file holds names."""
-    if any(_number(cell) is None for cell in first):
-        return True
-    # pandas numbers unnamed columns 0, 1, ... after an empty cell for the index, or without it
-    labels = first if first[0] else first[1:]
-    if len(labels) < 2 or labels != [str(i) for i in range(len(labels))] or not second:
-        return False
-    if not first[0]:
-        return second[0] == "0"
-    return any(not cell.strip().lstrip("+-").isdigit() for cell in second)
-
-
-def _read_text(file: Path, columns: Sequence[str] | None) -> Table:
-    rows = read_rows(file)
-    head = list(itertools.islice(rows, 2))
-    if not head:
-        raise InputError(f"{file}: the file is empty")
-    first = [cell.strip() for cell in head[0][1]]
-    if _has_header(first, head[1][1] if len(head) > 1 else []):
-        header = first
-        if len(head) == 1:
-            raise InputError(f"{file}: only column names, no rows")
-        head = head[1:]
-    else:
-        header = list(default_names(len(first)))
-    unnamed_first = len(header) > 1 and not header[0]
+    Returns
+    -------
+    list of int
+        Positions, at least one.
+    """
+    for option, wanted in (("columns", columns), ("exclude", exclude)):
+        if isinstance(wanted, str) or (option == "columns" and wanted is not None and not wanted):
+            raise InputError(f"{name}: {option} must be a list of names, got {wanted!r}")
+        unknown = [label for label in wanted or () if not label or label not in names]
+        if unknown:
+            raise InputError(f"{name}: no column {quoted(unknown)}; it has {quoted(names, 20)}")
+    out = set(exclude)
     if columns is None:
-        checked_names(file, header[unnamed_first:])
-        keep = list(range(len(header)))
+        keep = [i for i, label in enumerate(names) if label not in out]
     else:
-        keep = _positions(file, header, columns)
-    X = _parse(file, itertools.chain(head, rows), header, keep)
-    if columns is None and unnamed_first:
-        n = len(X)
-        if not any(np.array_equal(X[:, 0], np.arange(start, start + n)) for start in (0, 1)):
-            raise InputError(f"{file}: column 1 has an empty name and is no count of the rows; name it or remove it")
-        warn(f"{file}: dropped the unnamed first column, which only counts the rows")
-        X, keep = np.ascontiguousarray(X[:, 1:]), keep[1:]
-    return X, tuple(header[i] for i in keep)
+        both = [label for label in columns if label in out]
+        if both:
+            raise InputError(f"{name}: column(s) {quoted(both)} both wanted and excluded")
+        checked_names(name, [label for label in names if label])
+        keep = [names.index(label) for label in checked_names(name, columns)]
+    if not keep:
+        raise InputError(f"{name}: no column is left once {quoted(exclude)} are excluded")
+    return keep
 
 
-def _parse(file: Path, rows: Iterable[Row], header: list[str], keep: list[int]) -> NDArray[np.float64]:
-    """The values of the kept columns, shape (n, len(keep))."""
-    width, subset = len(header), len(keep) < len(header) or keep != sorted(keep)
-    values = array("d")
-    text: dict[int, str] = {}
-    for line, cells in rows:
-        if len(cells) != width:
-            raise InputError(f"{file}: line {line} has {len(cells)} cell(s), the first line {width}; is it truncated?")
-        if subset:
-            cells = [cells[i] for i in keep]
-        try:
-            numbers = list(map(float, cells))
-            plain = "_" not in "".join(cells)
-        except ValueError:
-            plain = False
-        if not plain:
-            numbers = []
-            for i, cell in zip(keep, cells, strict=True):
-                number = _number(cell)
-                if number is None:
-                    text.setdefault(i, f"'{header[i] or f'column {i + 1}'}' (line {line}: {_excerpt(cell)})")
-                numbers.append(math.nan if number is None else number)
-        values.extend(numbers)
-    if text:
-        found = listing(text[i] for i in sorted(text))
-        raise InputError(f"{file}: non-numeric values in {found}; leave these columns out or encode them")
-    return np.frombuffer(values, dtype=np.float64).reshape(-1, len(keep))
+def _complete(name: str, X: NDArray[np.float64], names: Sequence[str], drop: bool) -> NDArray[np.float64]:
+    """The rows without missing values; refused if they may not be dropped, or if none is left."""
+    missing = np.isnan(X)
+    if not missing.any():
+        return X
+    rows, counts = missing.any(axis=1), missing.sum(axis=0)
+    where = listing(f"'{shown(label)}' ({k} NaN)" for label, k in zip(names, counts.tolist(), strict=True) if k)
+    if not drop:
+        raise InputError(
+            f"{name}: missing values in {where}; --missing drop leaves out the {rows.sum()} row(s) of {len(X)} that "
+            "have one"
+        )
+    if rows.all():
+        raise InputError(f"{name}: every row has a missing value, in {where}; --exclude leaves columns out")
+    warn(f"{name}: left out {rows.sum()} of {len(X)} rows, with missing values in {where}")
+    return X[~rows]
 
 
-def _excerpt(cell: str) -> str:
-    return repr(cell if len(cell) <= 40 else cell[:37] + "...")
+# --- text -----------------------------------------------------------------------------------------------------
 
 
-def checked_names(file: Path, names: Sequence[str]) -> tuple[str, ...]:
-    """The names, or an error that names the file too."""
-    try:
-        return check_names(names, len(names))
-    except ValueError as error:
-        raise InputError(f"{file}: {error}") from error
+def _read_text(file: Opened, options: Options) -> Table:
+    if re.match(rb'\s*(\{\s*"|\[\s*[\[{])', file.head):
+        raise InputError(f"{file.name}: this is JSON, not a table; save it as CSV, for instance")
+    rows = read_rows(file, delimiter=options.delimiter, encoding=options.encoding, comment=options.comment)
+    lines = rows.lines
+    sample = list(itertools.islice(rows.content, _SAMPLE))
+    if not sample:
+        raise lines.refusal("the file is empty")
+    numbers = numbers_of((cell for _, cells in sample for cell in cells), options.decimal)
+    if options.decimal is None and numbers != Numbers():
+        lines.notes.append(how_marked(numbers))
+    header, below = _header(rows, sample, options.header, numbers)
+    keep = select(file.name, header, options.columns, options.exclude)
+    labelled = False
+    if options.columns is None:
+        checked_names(file.name, [header[i] for i in keep if header[i]])
+        labelled = keep[0] == 0 and len(keep) > 1 and has_row_names([cells for _, cells in below])
+    parser = Parser(file, lines.refusal, lines.notes, header, keep[labelled:], numbers, labelled)
+    X = parser.parse(itertools.chain(below, rows.content))
+    X, keep = without_unnamed(X, header, parser.keep, lines.notes, lines.refusal)
+    for note in lines.notes:
+        warn(f"{file.name}: {note}")
+    return X, checked_names(file.name, [header[i] for i in keep])
 
 
-def _positions(file: Path, names: Sequence[str], columns: Sequence[str]) -> list[int]:
-    """Where the wanted columns stand; columns without a name cannot be wanted."""
-    checked_names(file, [name for name in names if name])
-    if isinstance(columns, str) or not columns:
-        raise InputError(f"{file}: columns must be a list of names, got {columns!r}")
-    unknown = [name for name in columns if not name or name not in names]
-    if unknown:
-        raise InputError(f"{file}: no column {quoted(unknown)}; the file has {quoted(names, 20)}")
-    return [names.index(name) for name in checked_names(file, columns)]
+def _header(rows: Rows, sample: list[Row], header: bool | None, numbers: Numbers) -> tuple[list[str], list[Row]]:
+    """The names of the columns, "" where there is none, and the rows below them."""
+    first, below = [cell.strip() for cell in sample[0][1]], [cells for _, cells in sample[1:]]
+    above = header is None and bool(rows.above) and is_data(first, rows.above, numbers)
+    rows.note_comments(names=above)
+    if above:
+        return [cell.strip() for cell in rows.above], sample
+    if not (has_header(first, below, numbers, rows.lines.notes) if header is None else header):
+        return list(default_names(len(first))), sample
+    if not below:
+        raise rows.lines.refusal("only column names, no rows")
+    return ["", *first] if names_rows(below, len(first)) else first, sample[1:]
 
 
-def load_matrix(
-    file: Path, keys: Sequence[str], *, square: bool = False
-) -> tuple[NDArray[np.float64], tuple[str, ...] | None]:
-    """A numeric 2-D array, and its column names if there are any, from an NPY or NPZ file.
-
-    In an NPZ file it is the array under the first of `keys` that exists, or else its only numeric 2-D array
-    (square, if asked).
-    """
-    labels = None
-    try:
-        loaded = np.load(file, allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            values = loaded
-        else:
-            with loaded:
-                key = next((key for key in keys if key in loaded), None)
-                values = loaded[key] if key else _only_matrix(file, dict(loaded), keys, square)
-                labels = loaded.get("names")
-    except InputError:
-        raise
-    # damaged files raise a dozen types, from EOFError to zlib.error and tokenize.TokenError
-    except Exception as error:
-        raise InputError(f"{file}: not a readable {file.suffix[1:].upper()} file ({error})") from error
-    if not isinstance(values, np.ndarray) or not _is_matrix(values, square):
-        kind = "square 2-D array of numbers" if square else "2-D array of numbers (rows, columns)"
-        raise InputError(f"{file}: a {kind} is needed, got {_kind(values)}")
-    if not values.size:
-        raise InputError(f"{file}: the array is empty, shape {values.shape}")
-    with np.errstate(over="ignore"):
-        X = np.array(values, dtype=np.float64, order="C")
-    if labels is None:
-        return X, None
-    if not isinstance(labels, np.ndarray) or labels.ndim != 1 or labels.dtype.kind not in "SU":
-        raise InputError(f"{file}: names must be a 1-D array of strings, got {_kind(labels)}")
-    if len(labels) != X.shape[1]:
-        raise InputError(f"{file}: {len(labels)} names for {X.shape[1]} columns")
-    try:
-        return X, checked_names(file, labels.astype(str).tolist())
-    except UnicodeDecodeError as error:
-        raise InputError(f"{file}: names must be text, got bytes beyond ASCII") from error
+# --- other formats --------------------------------------------------------------------------------------------
 
 
-def _is_matrix(values: NDArray[np.generic], square: bool) -> bool:
-    shape_fits = values.ndim == 2 and (not square or values.shape[0] == values.shape[1])
-    return shape_fits and values.dtype.kind in "buif"
-
-
-def _kind(values: object) -> str:
-    return f"{values.dtype} of shape {values.shape}" if isinstance(values, np.ndarray) else type(values).__name__
-
-
-def _only_matrix(
-    file: Path, arrays: dict[str, NDArray[np.generic]], keys: Sequence[str], square: bool
-) -> NDArray[np.generic]:
-    found = [values for values in arrays.values() if isinstance(values, np.ndarray) and _is_matrix(values, square)]
-    if len(found) == 1:
-        return found[0]
-    inside = listing(f"'{key}' ({_kind(values)})" for key, values in arrays.items()) or "nothing"
-    kind = "square 2-D" if square else "2-D"
-    raise InputError(f"{file}: needs a key {quoted(keys)} or exactly one numeric {kind} array; it holds {inside}")
-
-
-def _read_numpy(file: Path, columns: Sequence[str] | None) -> Table:
+def _read_numpy(file: Opened, options: Options) -> Table:
+    options.check_no_text(file.name)
     X, labels = load_matrix(file, ("X",))
     names = labels or default_names(X.shape[1])
-    if columns is None:
+    if options.columns is None and not options.exclude:
         return X, names
-    keep = _positions(file, names, columns)
+    keep = select(file.name, names, options.columns, options.exclude)
     return X[:, keep], tuple(names[i] for i in keep)
 
 
-def _read_parquet(file: Path, columns: Sequence[str] | None) -> Table:
+def _read_parquet(file: Opened, options: Options) -> Table:
+    options.check_no_text(file.name)
     try:
         import pyarrow as pa
         from pyarrow import parquet
     except ImportError as error:
-        raise InputError(f'{file}: reading Parquet needs pyarrow: pip install "vec2dag[data]"') from error
-    try:
-        with parquet.ParquetFile(file) as source:
-            schema = source.schema_arrow
-            # the index of a data frame is no variable; a range index is described in the metadata, not stored
-            index = [key for key in (schema.pandas_metadata or {}).get("index_columns", []) if isinstance(key, str)]
-            if columns is None:
-                names = checked_names(file, [name for name in schema.names if name not in index])
-            else:
-                names = tuple(schema.names[i] for i in _positions(file, schema.names, columns))
-            table = source.read(columns=list(names))
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{file}: not a readable Parquet file ({error})") from error
+        raise InputError(f'{file.name}: reading Parquet needs pyarrow: pip install "vec2dag[data]"') from error
     is_number = (
         pa.types.is_integer,
         pa.types.is_floating,
@@ -296,16 +237,32 @@ def _read_parquet(file: Path, columns: Sequence[str] | None) -> Table:
         pa.types.is_decimal,
         pa.types.is_null,
     )
-    text = [f"'{name}' ({table[name].type})" for name in names if not any(is_(table[name].type) for is_ in is_number)]
-    if text:
-        raise InputError(f"{file}: non-numeric column(s) {listing(text)}; leave them out or encode them as numbers")
-    if not table.num_rows or not names:
-        raise InputError(f"{file}: the table is empty, shape ({table.num_rows}, {len(names)})")
+    try:
+        with parquet.ParquetFile(file.seekable()) as source:
+            schema, n = source.schema_arrow, source.metadata.num_rows
+            # the index of a data frame is no variable; a range index is described in the metadata, not stored
+            index = [key for key in (schema.pandas_metadata or {}).get("index_columns", []) if isinstance(key, str)]
+            everything = schema.names if options.columns else [name for name in schema.names if name not in index]
+            names = checked_names(
+                file.name, [everything[i] for i in select(file.name, everything, options.columns, options.exclude)]
+            )
+            kinds = {name: schema.field(name).type for name in names}
+            text = [name for name, kind in kinds.items() if not any(is_(kind) for is_ in is_number)]
+            if text:
+                found = listing(f"'{shown(name)}' ({shown(str(kinds[name]))})" for name in text)
+                leave = " ".join(f"'{shown(name)}'" for name in text[:8]) + " ..." * (len(text) > 8)
+                raise InputError(f"{file.name}: non-numeric column(s) {found}; --exclude {leave} leaves them out")
+            if not n or not names:
+                raise InputError(f"{file.name}: the table is empty, shape ({n}, {len(names)})")
+            check_memory(file.name, f"its table of shape {(n, len(names))}", 8 * n * len(names), file.max_memory)
+            table = source.read(columns=list(names))
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{file.name}: not a readable Parquet file ({reason(error)})") from error
     values = [table[name].cast(pa.float64(), safe=False).to_numpy() for name in names]
     return np.column_stack(values), names
 
 
-_READERS = {
+_READERS: dict[str, Callable[[Opened, Options], Table]] = {
     ".csv": _read_text,
     ".tsv": _read_text,
     ".txt": _read_text,
@@ -313,17 +270,39 @@ _READERS = {
     ".npz": _read_numpy,
     ".parquet": _read_parquet,
 }
+# What comes out of a pipe says in its first bytes what it is.
+_SIGNED = {"a NumPy array": ".npy", "a ZIP archive": ".npz", "a Parquet file": ".parquet"}
 
 
 def write_table(file: Path, X: NDArray[np.float64], names: Sequence[str]) -> None:
     """Write a CSV file, atomically, from which `read_table` gets back the same numbers to the last bit."""
+    write_atomically(file, table_file(X, names))
+
+
+def table_file(X: NDArray[np.float64], names: Sequence[str]) -> bytes:
+    """What :func:`write_table` writes. Names stand as they are: the table is for programs."""
     lines = (
-        [csv_cell(name) for name in check_names(names, X.shape[1])],
+        [_quoted_cell(name) for name in check_names(names, X.shape[1])],
         *(map(repr, row) for row in X.tolist()),
     )
-    write_atomically(file, "".join(",".join(cells) + "\n" for cells in lines).encode("utf-8"))
+    return "".join(",".join(cells) + "\n" for cells in lines).encode("utf-8")
+
+
+# What a spreadsheet takes for a formula, however it is quoted, begins with one of these; apostrophes in front of them
+# are counted, so that every text comes back.
+_FORMULA = re.compile("'*[=+@\t\r\n-]")
 
 
 def csv_cell(text: str) -> str:
-    """A cell of a CSV file, quoted where needed; the standard library's writer forgets carriage returns."""
-    return '"' + text.replace('"', '""') + '"' if re.search('[,"\r\n]', text) else text
+    """A cell of a CSV file that no spreadsheet runs as a formula; :func:`cell_text` gives back the text."""
+    return _quoted_cell(f"'{text}" if _FORMULA.match(text) else text)
+
+
+def cell_text(cell: str) -> str:
+    """The text of a cell as it was before :func:`csv_cell`, once a reader has removed the double quotes."""
+    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
+
+
+def _quoted_cell(text: str) -> str:
+    """In double quotes where needed; the standard library's writer forgets carriage returns, and comments are ours."""
+    return '"' + text.replace('"', '""') + '"' if re.search('[,"\r\n]|^#', text) else text

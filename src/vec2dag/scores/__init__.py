@@ -1,6 +1,6 @@
 """Graph scores: regressions, criteria, and the scores that they make together."""
 
-from .criteria import BIC, CRITERIA, Criterion, LeastSquares, is_criterion
+from .criteria import BIC, CRITERIA, Criterion, LeastSquares, as_criterion, is_criterion
 from .gp import GaussianProcess
 from .linear import Linear, LinearOnTable
 from .local import LocalCache, LocalScores
@@ -24,6 +24,7 @@ __all__ = [
     "Regression",
     "Score",
     "SklearnRegression",
+    "as_criterion",
     "as_score",
     "describe",
     "is_criterion",

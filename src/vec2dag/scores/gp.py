@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.polynomial import polynomial
@@ -82,6 +82,9 @@ class GaussianProcess(RowRegression, Settings):
     True
     """
 
+    # The amplitude is one, whatever the units of a column are.
+    reads_units: ClassVar[bool] = True
+
     alpha: float = 1.0
     bounds: tuple[float, float] = (1.0, 1e5)
     median_scale: bool = False
@@ -101,6 +104,17 @@ class GaussianProcess(RowRegression, Settings):
         whole_number("max_rows", self.max_rows, least=2)
         whole_number("inducing", self.inducing, least=2)
 
+    def doubt(self, X: Array) -> str | None:
+        """A sentence if the noise is out of proportion to the columns of ``X`` (n, d); None if it is not."""
+        largest = X.var(axis=0).max()
+        if self.alpha <= 10.0 * largest:
+            return None
+        return (
+            f"The noise of the Gaussian processes (alpha={self.alpha:g}) is far above the variance of every column "
+            f"(at most {largest:.3g}), so that they explain next to nothing: rescale the columns (standardize=True) "
+            "or give a smaller alpha."
+        )
+
     def residual(self, Z: NDArray[np.float64], y: NDArray[np.float64]) -> float:
         """Mean squared residual, with the offset, of ``y`` (n,) given parents ``Z`` (n, k)."""
         offset = 1.0 / len(y) if self.offset is None else self.offset
@@ -109,15 +123,38 @@ class GaussianProcess(RowRegression, Settings):
     def fit(self, Z: NDArray[np.float64], y: NDArray[np.float64]) -> GaussianProcessFit:
         """Maximise the marginal likelihood of ``y`` (n,) given parents ``Z`` (n, k), k at least 1."""
         Z = Z - np.median(Z, axis=0)
+        best, width = self._learn(Z, y)
+        if len(y) <= self.max_rows:
+            return best
+        centres = Z[spread(len(y), self.inducing)]
+        weights = _projection(Z, centres, y, width, self.alpha)
+        residual = float(((y - _smooth(Z, centres, width, weights)) ** 2).mean())
+        return GaussianProcessFit(best.length_scale, best.log_likelihood, residual)
+
+    def forecast(self, Z: Array, y: Array, new: Array) -> Array:
+        """Predictions (m,) at ``new`` (m, k) of the process fitted to ``y`` (n,) given ``Z`` (n, k)."""
+        if Z.shape[1] == 0:
+            return np.full(len(new), y.mean())
+        middle = np.median(Z, axis=0)
+        Z, new = Z - middle, new - middle
+        _, width = self._learn(Z, y)
+        if len(y) > self.max_rows:
+            centres = Z[spread(len(y), self.inducing)]
+            return _smooth(new, centres, width, _projection(Z, centres, y, width, self.alpha))
+        K = np.exp(_squared_distances(Z, Z) / -width)
+        K.flat[:: len(y) + 1] += self.alpha
+        solved = positive_solve(K, y)
+        if solved is None:
+            raise np.linalg.LinAlgError(f"the kernel matrix is singular; alpha={self.alpha} is too small")
+        return _smooth(new, Z, width, solved[1])
+
+    def _learn(self, Z: Array, y: Array) -> tuple[GaussianProcessFit, float]:
+        """The best length scale, and ``2 l^2`` in the units of ``Z``."""
         rows = spread(len(y), self.max_rows)
         squares = _squared_distances(Z[rows], Z[rows])
         scale = _median_square(squares) if self.median_scale else 1.0
         best = _maximise(squares / scale, y[rows], self.alpha, self.bounds)
-        if len(rows) == len(y):
-            return best
-        centres = Z[spread(len(y), self.inducing)]
-        residual = _projected(Z, centres, y, 2.0 * scale * best.length_scale**2, self.alpha)
-        return GaussianProcessFit(best.length_scale, best.log_likelihood, residual)
+        return best, 2.0 * scale * best.length_scale**2
 
 
 def _squared_distances(P: NDArray[np.float64], Q: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -276,17 +313,24 @@ def _vertex(coefficients: NDArray[np.float64], low: float, high: float) -> float
     return float(options[int(np.argmax(polynomial.polyval(options, coefficients)))])
 
 
-def _projected(Z: Array, centres: Array, y: Array, width: float, alpha: float) -> float:
-    """Mean squared residual of the subset of regressors: ``y - C (C'C + alpha K)^-1 C'y``, in blocks of rows."""
-    blocks = np.array_split(np.arange(len(y)), -(-len(y) // BLOCK))
+def _blocks(n: int) -> list[NDArray[np.int64]]:
+    """All rows, so many at a time that memory stays small."""
+    return np.array_split(np.arange(n), -(-n // BLOCK))
 
-    def cross(rows: NDArray[np.int64]) -> Array:
-        return np.exp(_squared_distances(Z[rows], centres) / -width)
 
+def _smooth(new: Array, centres: Array, width: float, weights: Array) -> Array:
+    """Values (m,) at ``new`` (m, k) of the sum of kernels at ``centres`` with these weights."""
+    return np.concatenate(
+        [np.exp(_squared_distances(new[rows], centres) / -width) @ weights for rows in _blocks(len(new))]
+    )
+
+
+def _projection(Z: Array, centres: Array, y: Array, width: float, alpha: float) -> Array:
+    """Weights of the subset of regressors, ``(C'C + alpha K)^-1 C'y``, in blocks of rows."""
     system = alpha * np.exp(_squared_distances(centres, centres) / -width)
     target = np.zeros(len(centres))
-    for rows in blocks:
-        C = cross(rows)
+    for rows in _blocks(len(y)):
+        C = np.exp(_squared_distances(Z[rows], centres) / -width)
         system += C.T @ C
         target += C.T @ y[rows]
     # Centres nearly coincide where length scales are large: a jitter of 1e-10 of the trace keeps it positive.
@@ -294,5 +338,4 @@ def _projected(Z: Array, centres: Array, y: Array, width: float, alpha: float) -
     solved = positive_solve(system, target)
     if solved is None:
         raise np.linalg.LinAlgError(f"the projected kernel matrix is singular; alpha={alpha} is too small")
-    _, weights = solved
-    return sum(float(((y[rows] - cross(rows) @ weights) ** 2).sum()) for rows in blocks) / len(y)
+    return solved[1]

@@ -92,6 +92,15 @@ class LinearOnTable(Regression):
         size = np.sqrt(self.scale)
         return W * (size[None, :] / size[:, None])
 
+    def forecast(self, node: int, parents: Sequence[int], new: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Predictions (m,) of ``node`` for rows ``new`` (m, k) of its parents, both less the means of the table."""
+        if not self.score_equivalent:
+            raise ValueError("regressions without intercept, Linear(reference=True), are for scores only")
+        if len(parents) == 0:
+            return np.zeros(len(new))
+        p, size = np.asarray(parents, dtype=np.int64), np.sqrt(self.scale)
+        return (new / size[p]) @ self._regress(node, p) * size[node]
+
     def _regress(self, node: int, parents: NDArray[np.int64]) -> NDArray[np.float64]:
         try:
             factor, lower = cho_factor(self.C[np.ix_(parents, parents)], lower=True, check_finite=False)

@@ -4,12 +4,11 @@ import io
 import math
 import time
 import zipfile
-import zlib
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import joblib
 import numpy as np
@@ -24,10 +23,14 @@ if TYPE_CHECKING:
     from .criteria import Criterion
     from .regression import Regression
 
-__all__ = ["LocalCache", "LocalScores"]
+__all__ = ["LocalCache", "LocalScores", "Store"]
 
-# Seconds between writes of a file of local scores.
-SAVE_EVERY = 30.0
+# Seconds between writes of a file; the first follow each other in parts of it, from 1 / EARLY on.
+SAVE_EVERY, EARLY = 30.0, 32
+# Seconds that a write may take; those that take longer are made less often, so that they are 1 / 200 of the time.
+LONG_SAVE = 0.15
+# The arrays of a file that are local scores, and of what.
+MEMBERS = ("fingerprint", "nodes", "parents", "residuals")
 # A key, its two numbers, a value, and their place in the dictionary, for up to 30 nodes; every 30 nodes more add 4.
 BYTES = 280
 
@@ -92,40 +95,118 @@ class LocalCache:
         asked = self.hits + self.misses
         return self.hits / asked if asked else float("nan")
 
-    def save(self, file: Path, fingerprint: str) -> None:
-        """Write all values, in place of a file that was there; ``fingerprint`` says what they are values of."""
+    def save(self, file: Path, fingerprint: str, more: Mapping[str, Any] | None = None) -> None:
+        """Write all values, in place of a file that was there; ``fingerprint`` says what they are values of.
+
+        The file also takes the arrays ``more``, by name.
+        """
         width = max([1, *(mask.bit_length() for _, mask in self._values)])
         size = (width + 7) // 8
         bits = b"".join(mask.to_bytes(size, "little") for _, mask in self._values)
-
+        arrays = {
+            "fingerprint": np.array(fingerprint),
+            "nodes": np.array([node for node, _ in self._values], np.int64),
+            "parents": np.frombuffer(bits, np.uint8).reshape(-1, size),
+            "residuals": np.array(list(self._values.values())),
+        }
         content = io.BytesIO()
-        np.savez_compressed(
-            content,
-            fingerprint=np.array(fingerprint),
-            nodes=np.array([node for node, _ in self._values], np.int64),
-            parents=np.frombuffer(bits, np.uint8).reshape(-1, size),
-            residuals=np.array(list(self._values.values())),
-        )
+        # An NPZ file as numpy writes it but for the level: numbers hardly shrink any further in three times the time.
+        with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+            for name, array in (arrays | dict(more or {})).items():
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                    np.lib.format.write_array(member, np.asarray(array), allow_pickle=False)
         write_atomically(file, content.getvalue())
 
     def load(self, file: Path, fingerprint: str) -> int:
         """Add the values of a file, if there is one, and return how many; refuse those of other data."""
-        if not file.exists():
+        if not (arrays := _arrays_of(file)):
             return 0
-        try:
-            with np.load(file, allow_pickle=False) as stored:
-                theirs, nodes, parents, residuals = (
-                    stored[name] for name in ("fingerprint", "nodes", "parents", "residuals")
-                )
-        except (OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-            raise ValueError(f"{file} is not a file of local scores, or is damaged: {error}") from error
+        theirs, nodes, parents, residuals = (arrays[name] for name in MEMBERS)
         if str(theirs) != fingerprint:
             raise ValueError(
-                f"{file} holds local scores of other data or of another regression; take another file, or remove it"
+                f"{file} is a checkpoint of other data or of another regression or function; take another file, or "
+                "remove it"
             )
-        for node, row, value in zip(nodes.tolist(), parents, residuals.tolist(), strict=True):
-            self.put((node, int.from_bytes(row.tobytes(), "little")), value)
-        return len(nodes)
+        try:
+            masks = [int.from_bytes(row.tobytes(), "little") for row in parents]
+            known = dict(zip(zip(nodes.tolist(), masks, strict=True), residuals.tolist(), strict=True))
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{file} is not a checkpoint, or is damaged: {error}") from error
+        for key, value in known.items():
+            self.put(key, value)
+        return len(known)
+
+
+def _arrays_of(file: Path) -> dict[str, NDArray[Any]]:
+    """All arrays of a file by name, none if there is no file; refuses what is not one of ours."""
+    if not file.exists():
+        return {}
+    try:
+        with np.load(file, allow_pickle=False) as stored:
+            return {name: stored[name] for name in dict.fromkeys((*MEMBERS, *stored.files))}
+    # damaged files raise a dozen types, from EOFError to zlib.error and NotImplementedError
+    except Exception as error:
+        raise ValueError(f"{file} is not a checkpoint, or is damaged: {error}") from error
+
+
+class Store:
+    """A file in which local scores, and arrays of whoever searches, outlive the process.
+
+    Parameters
+    ----------
+    file : path
+        Read now, and written now: after an hour is not the time to find out that it cannot be.
+    cache : LocalCache
+        Takes the local scores of the file.
+    fingerprint : str
+        What they are scores of; a file of something else is refused.
+
+    Attributes
+    ----------
+    known : int
+        Local scores that the file had.
+    others : dict of arrays
+        What else it had.
+    more : callable
+        Returns what else to write, by default the same again.
+    """
+
+    def __init__(self, file: str | Path, cache: LocalCache, fingerprint: str) -> None:
+        if not isinstance(file, str | Path):
+            raise ValueError(f"checkpoint must be a path, got {file!r}")
+        self.file, self.cache, self.fingerprint = Path(file), cache, fingerprint
+        self.known = cache.load(self.file, fingerprint)
+        self.others = {name: array for name, array in _arrays_of(self.file).items() if name not in MEMBERS}
+        self.more: Callable[[], Mapping[str, NDArray[Any]]] = lambda: self.others
+        self._saves, self._saved, self._took, self._warned = 0, 0.0, 0.0, False
+        try:
+            self._save()
+        except OSError as error:
+            raise OSError(f"the checkpoint {error}") from error
+
+    def save(self) -> None:
+        """Write. A full disk, say, is no reason to lose the run: it is told once, and tried again."""
+        try:
+            self._save()
+        except OSError as error:
+            if not self._warned:
+                warn(f"the checkpoint could not be written, and the run goes on without: {error}")
+            self._warned = True
+
+    def save_if_due(self) -> None:
+        """Write if the last time is long enough ago."""
+        share = max(min(2.0**self._saves / EARLY, 1.0), self._took / LONG_SAVE)
+        if time.monotonic() > self._saved + SAVE_EVERY * share:
+            self.save()
+
+    def _save(self) -> None:
+        begin = time.monotonic()
+        try:
+            self.cache.save(self.file, self.fingerprint, self.more())
+        finally:
+            self._saved = time.monotonic()
+            self._took = self._saved - begin
+            self._saves += 1
 
 
 def _size(key: tuple[int, int]) -> int:
@@ -159,8 +240,7 @@ class LocalScores:
             cache.belong_to(regression)
         self.fits = 0
         self.deadline = math.inf
-        self._file: Path | None = None
-        self._saved = 0.0
+        self._store: Store | None = None
 
     @property
     def cheap(self) -> bool:
@@ -182,8 +262,8 @@ class LocalScores:
                 known[key] = value
                 self.fits += 1
                 self.cache.put(key, value)
-                if self._file is not None and time.monotonic() > self._saved + SAVE_EVERY:
-                    self._save()
+                if self._store is not None:
+                    self._store.save_if_due()
                 if time.perf_counter() > self.deadline:
                     raise OutOfTime
         return np.array([known[key] for key in keys], dtype=np.float64)
@@ -254,10 +334,6 @@ class LocalScores:
         Yields the number of residuals that the file had. It must be one of the same data and regression. Residuals that
         ``cache`` has no room for are not kept.
         """
-        if self._file is not None:
-            raise ValueError(f"local scores are kept in {self._file} already, and cannot be in {file} too")
-        if not isinstance(file, str | Path):
-            raise ValueError(f"the file of local scores must be a path, got {file!r}")
         fingerprint = self.regression.fingerprint()
         if fingerprint is None:
             reason = (
@@ -265,29 +341,22 @@ class LocalScores:
                 if self.cheap
                 else "a regression without a fingerprint cannot be told from another"
             )
-            raise ValueError(f"checkpoint={str(file)!r} is for regressions that are worth keeping: {reason}")
-        self._fingerprint = fingerprint
-        known = self.cache.load(Path(file), fingerprint)
-        self._file = Path(file)
-        try:
-            # Now, and not after an hour, is the time to find out that it cannot be written.
-            self._save()
-        except OSError as error:
-            self._file = None
-            raise OSError(f"the file of local scores {file} cannot be written: {error}") from error
-        try:
-            yield known
-        finally:
-            try:
-                self._save()
-            except OSError as error:
-                warn(f"the local scores could not be written to {file}: {error}")
-            self._file = None
+            raise ValueError(f"local scores in {str(file)!r} are for regressions that are worth keeping: {reason}")
+        store = Store(file, self.cache, fingerprint)
+        with self.kept_in(store):
+            yield store.known
 
-    def _save(self) -> None:
-        assert self._file is not None
-        self.cache.save(self._file, self._fingerprint)
-        self._saved = time.monotonic()
+    @contextmanager
+    def kept_in(self, store: Store) -> Iterator[None]:
+        """Context in which residuals are written to a file as they come, and at the end."""
+        if self._store is not None:
+            raise ValueError(f"local scores are kept in {self._store.file} already, and cannot be in {store.file} too")
+        self._store = store
+        try:
+            yield
+        finally:
+            self._store = None
+            store.save()
 
 
 def _members(mask: int) -> list[int]:

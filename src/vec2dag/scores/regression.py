@@ -3,6 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from .._checks import check_names, default_names
 from .local import LocalCache, LocalScores
 
@@ -43,6 +46,14 @@ class Regression:
     def residual(self, node: int, parents: Sequence[int]) -> float:
         """Mean squared residual of ``node`` after regression on ``parents``."""
         raise NotImplementedError
+
+    def doubt(self) -> str | None:
+        """A sentence that warns of using this regression on its table; None if there is none."""
+        return None
+
+    def forecast(self, node: int, parents: Sequence[int], new: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Predictions (m,) of ``node`` for rows ``new`` (m, k) of its parents."""
+        raise NotImplementedError(f"{self!r} has no forecast, which scores of other rows need")
 
     def thinned(self, step: int) -> "Regression | None":
         """The same regression on one row of ``step``, a cheap picture of the problem; None if it has no rows."""

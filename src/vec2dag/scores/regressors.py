@@ -5,7 +5,7 @@ import pickle
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import joblib
 import numpy as np
@@ -31,11 +31,21 @@ def spread(n: int, most: int) -> NDArray[np.int64]:
 class RowRegression:
     """A description of a regression without data: ``residual`` of a column given others, and ``bind`` to a table."""
 
-    needs_rows = True
+    needs_rows: ClassVar[bool] = True
+    # Whether residuals, in units of the column, depend on the units of the columns.
+    reads_units: ClassVar[bool] = False
 
     def residual(self, Z: NDArray[np.float64], y: NDArray[np.float64]) -> float:
         """Mean squared residual of ``y`` (n,) given parents ``Z`` (n, k), of which there may be none."""
         raise NotImplementedError
+
+    def doubt(self, X: NDArray[np.float64]) -> str | None:
+        """A sentence that warns of using this regression on the table ``X`` (n, d); None if there is none."""
+        return None
+
+    def forecast(self, Z: NDArray[np.float64], y: NDArray[np.float64], new: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Predictions (m,) at ``new`` (m, k) after a regression of ``y`` (n,) on ``Z`` (n, k)."""
+        raise NotImplementedError(f"{self!r} has no forecast, which scores of other rows need")
 
     def bind(self, data: ArrayLike | Moments, names: Sequence[str] | None = None) -> "OnRows":
         """Join with a table (n, d); it is copied."""
@@ -66,6 +76,14 @@ class OnRows(Regression):
     def residual(self, node: int, parents: Sequence[int]) -> float:
         """Mean squared residual of ``node`` after regression on ``parents``."""
         return self.method.residual(self.X[:, list(parents)], self.X[:, node])
+
+    def doubt(self) -> str | None:
+        """What the method says of this table."""
+        return self.method.doubt(self.X)
+
+    def forecast(self, node: int, parents: Sequence[int], new: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Predictions (m,) of ``node`` for rows ``new`` (m, k) of its parents."""
+        return self.method.forecast(self.X[:, list(parents)], self.X[:, node], new)
 
     def thinned(self, step: int) -> "OnRows":
         """On one row of ``step``, evenly spread: a cheap picture of the same problem."""
@@ -129,10 +147,14 @@ class SklearnRegression(RowRegression, Settings):
             if isinstance(self.cv, numbers.Integral):
                 folds.shuffle, folds.random_state = True, self.random_state
             predicted = cross_val_predict(estimator, Z, y, cv=folds)
-        predicted = np.asarray(predicted, dtype=np.float64)
-        if predicted.shape not in ((len(y),), (len(y), 1)):
-            raise ValueError(f"predict returned an array of shape {predicted.shape} for {len(y)} rows")
-        return float(((y - predicted.reshape(-1)) ** 2).mean())
+        return float(((y - _column(predicted, len(y))) ** 2).mean())
+
+    def forecast(self, Z: NDArray[np.float64], y: NDArray[np.float64], new: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Predictions (m,) at ``new`` (m, k) of the estimator fitted to all rows of ``Z`` (n, k) and ``y`` (n,)."""
+        if Z.shape[1] == 0:
+            return np.full(len(new), y.mean())
+        fitted = self._seeded().fit(np.ascontiguousarray(Z), y.copy())
+        return _column(fitted.predict(np.ascontiguousarray(new)), len(new))
 
     def _seeded(self) -> Any:
         estimator = clone(self.estimator)
@@ -142,3 +164,11 @@ class SklearnRegression(RowRegression, Settings):
             if (name == "random_state" or name.endswith("__random_state")) and value is None
         }
         return estimator.set_params(**open_seeds) if open_seeds else estimator
+
+
+def _column(predicted: Any, n: int) -> NDArray[np.float64]:
+    """What a regressor predicted, as one number for each of ``n`` rows."""
+    values = np.asarray(predicted, dtype=np.float64)
+    if values.shape not in ((n,), (n, 1)):
+        raise ValueError(f"predict returned an array of shape {values.shape} for {n} rows")
+    return values.reshape(-1)

@@ -2,6 +2,7 @@
 
 from .budget import Budget, Progress
 from .certify import Certificate, Refined, insertion_search
+from .checkpoint import Checkpoint
 from .discover import ALGORITHMS, discover
 from .engines import A2C, PPO, REINFORCE, Conditional, NodeCredit, policy_gradient
 from .exact import exact_search
@@ -19,6 +20,7 @@ __all__ = [
     "STARTS",
     "Budget",
     "Certificate",
+    "Checkpoint",
     "Conditional",
     "GaussianPolicy",
     "LocalSearch",

@@ -1,4 +1,4 @@
-"""One budget for a search: the clock, the callback, and the interrupt."""
+"""One budget for a search: the clock, the callback, the interrupt, and what is kept for a later run."""
 
 import math
 import time
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from .._checks import number
 from .._parallel import OutOfTime
 from ..scores import GraphScore
+from .checkpoint import Memory
 
 __all__ = ["Budget", "Callback", "Progress"]
 
@@ -51,6 +52,8 @@ class Budget:
     ----------
     stopped : str or None
         ``"time"``, ``"callback"`` or ``"interrupted"`` once the search has to end.
+    memory : Memory
+        Where the search is kept, so that a later run continues it.
     """
 
     def __init__(
@@ -64,6 +67,7 @@ class Budget:
             self.deadline = min(self.deadline, outer.deadline)
         self.callback, self.outer = callback, outer
         self.stopped: str | None = None
+        self.memory: Memory = Memory() if outer is None else outer.memory
 
     @property
     def limited(self) -> bool:
@@ -73,6 +77,8 @@ class Budget:
     @property
     def over(self) -> bool:
         """Whether the search has to end now."""
+        if self.stopped is None and self.outer is not None and self.outer.cancelled:
+            self.stopped = self.outer.stopped
         if self.stopped is None and time.perf_counter() >= self.deadline:
             self.stopped = "time"
         return self.stopped is not None

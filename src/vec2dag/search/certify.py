@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..graph import as_adjacency, is_dag, topological_order
 from ..scores import Score, needs_local
 from .budget import Budget
+from .checkpoint import storable
 from .descent import Candidate, Descent, descent_of, resolution
 
 __all__ = ["Certificate", "Refined", "certify", "insertion_search"]
@@ -19,6 +20,7 @@ FULL_CERTIFICATE = 100
 ELIMINATION, ROWS_FOR_ELIMINATION = 60, 2
 
 
+@storable
 @dataclass(frozen=True)
 class Certificate:
     """What is known of a DAG.

@@ -6,10 +6,10 @@ Moving one node changes order and skeleton together, which single edges and the 
 import math
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from .. import _kernels
 from .._parallel import OutOfTime, run_each
 from ..scores import Score
 from .budget import Budget
+from .checkpoint import Stateful, storable
 
 __all__ = ["Candidate", "CompiledDescent", "Descent", "LocalDescent", "descend_all", "descent_of", "resolution"]
 
@@ -38,6 +39,7 @@ def resolution(score: Score) -> float:
     return ROUNDING if score.d <= MANY else max(ROUNDING, NEGLIGIBLE * score.penalty)
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class Candidate:
     """A DAG that a search holds.
@@ -80,7 +82,7 @@ def descent_of(score: Score, hint: NDArray[np.uint8] | None = None, budget: Budg
     return LocalDescent(score, hint, budget) if score.statistics is None else CompiledDescent(score, budget)
 
 
-class CompiledDescent:
+class CompiledDescent(Stateful):
     """Descents in the kernels, where linear regressions cost microseconds.
 
     A selection of parents starts from the one for the neighbouring order and is improved by single additions, removals
@@ -131,12 +133,15 @@ class CompiledDescent:
         return walk.candidate(), walk.moves
 
 
-class Walk:
+class Walk(Stateful):
     """One search over orders: a descent, and then perturbations of it, each with a descent of its own.
 
-    The same for any division into calls of :meth:`advance`.
+    The same for any division into calls of :meth:`advance`. ``goal`` is the number of perturbations to make next.
     """
 
+    STATE: ClassVar[tuple[str, ...]] = (
+        "state", "kept", "marks", "counts", "sums", "stream", "worth", "bound", "goal",
+    )  # fmt: skip
     # Seconds between two looks at the clock.
     PAUSE = 0.05
 
@@ -152,10 +157,11 @@ class Walk:
         d = score.d
         assert score.statistics is not None
         r = score.statistics[1].shape[1]
-        self.score, self.resolution, self.quota = score, least, 10
+        self.score, self.resolution, self.quota, self.goal = score, least, 10, 0
         self._lock = threading.Lock()
+        self.worth, self.bound = np.zeros(d), bound
         self.problem = (
-            score.statistics, score.compiled, np.empty(d), bound, min(d - 1, max(score.n - 2, 0)),
+            score.statistics, score.compiled, self.worth, self.bound, min(d - 1, max(score.n - 2, 0)),
         )  # fmt: skip
         place = np.empty(d, np.int64)
         place[order] = np.arange(d)
@@ -290,7 +296,7 @@ class _Passage:
         self.changed[self.node], self.changed[self.passed] = own, others
 
 
-class LocalDescent:
+class LocalDescent(Stateful):
     """For any score with local residuals: few regressions, and those that are needed together in one batch.
 
     A selection is a set of parents that no single addition or removal improves. It starts from the selection for
@@ -313,6 +319,24 @@ class LocalDescent:
         self.selected: dict[tuple[int, frozenset[int]], _Choice] = {}
         # The price of an edge in units of links; under equal variances it follows the total.
         self.price = score.penalty * score.d
+
+    def snapshot(self) -> dict[str, Any]:
+        """The state, with the selections, which depend on where they started, as arrays."""
+        sets = np.zeros((2, len(self.selected), self.score.d), np.uint8)
+        for k, ((_, allowed), choice) in enumerate(self.selected.items()):
+            sets[0, k, list(allowed)] = sets[1, k, list(choice.parents)] = 1
+        nodes = np.array([node for node, _ in self.selected], np.int64)
+        costs = np.array([choice.cost for choice in self.selected.values()])
+        return {"price": self.price, "selected": [nodes, np.packbits(sets, axis=2), costs]}
+
+    def resume(self, snapshot: Mapping[str, Any]) -> None:
+        """Take up a state."""
+        nodes, packed, costs = snapshot["selected"]
+        sets = np.unpackbits(packed, axis=2, count=self.score.d)
+        allowed, parents = ([frozenset(np.flatnonzero(row).tolist()) for row in part] for part in sets)
+        keys = zip(nodes.tolist(), allowed, strict=True)
+        self.price = snapshot["price"]
+        self.selected = dict(zip(keys, map(_Choice, parents, costs.tolist()), strict=True))
 
     def select(self, wanted: list[tuple[int, frozenset[int], frozenset[int]]]) -> list[_Choice]:
         """The parents of each node among those allowed, climbing from given ones: ``(node, allowed, start)``."""

@@ -1,7 +1,9 @@
 """From a score to a DAG: choose the algorithm and the start, search, refine."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,6 +14,7 @@ from ..graph import topological_order
 from ..scores import GraphScore, Score, as_score, needs_local
 from .budget import Budget, Callback
 from .certify import certify
+from .checkpoint import Checkpoint, Memory
 from .descent import MANY, Candidate, descend_all, descent_of, resolution
 from .engines import GRADIENTS, PPO, Conditional, as_algorithm
 from .exact import exact_search
@@ -55,6 +58,7 @@ def discover(
     refine: bool = True,
     time_budget: float | None = None,
     callback: Callback | None = None,
+    checkpoint: str | Path | Checkpoint | None = None,
 ) -> SearchResult:
     """Find the DAG with the highest score.
 
@@ -81,6 +85,12 @@ def discover(
         Seconds after which the best DAG so far is taken.
     callback : callable, optional
         Called with a :class:`Progress` after every step; returning True ends the search, the refinement included.
+    checkpoint : path or Checkpoint, optional
+        A file in which the search is kept as it goes on. Started again with the same score, settings and ``rng`` in the
+        same state, it goes on from there and ends in the same result as if it had never stopped, up to the seconds;
+        :class:`Checkpoint` also continues with any other ``rng``. A file of another score is refused, and of a search
+        with other settings only local scores are taken. Algorithms of :mod:`vec2dag.sb3` cannot be continued, and are
+        refused unless local scores are worth keeping.
 
     Returns
     -------
@@ -92,11 +102,12 @@ def discover(
     fits = 0 if score.local is None else score.local.fits
     chosen = _algorithm(algorithm, score, refine)
     start = find_start(init, score, greedy=score.has_greedy_order and chosen.takes_start)
-    found = chosen.search(score, rng=rng, start=start, budget=budget)
-    if not refine and chosen.reports_mean:
-        found = replace(found, A=found.mode, score=found.mode_score)
-    if refine and score.local is not None and not budget.cancelled:
-        found = _refine(needs_local(score, "refine"), found, chosen, start, rng, budget)
+    with _opened(checkpoint, score, chosen, start, rng) as budget.memory:
+        found = budget.memory.once("search", rng, lambda: chosen.search(score, rng=rng, start=start, budget=budget))
+        if not refine and chosen.reports_mean:
+            found = replace(found, A=found.mode, score=found.mode_score)
+        if refine and score.local is not None and not budget.cancelled:
+            found = _refine(needs_local(score, "refine"), found, chosen, start, rng, budget)
     return told(found if score.local is None else replace(found, fits=score.local.fits - fits))
 
 
@@ -109,6 +120,23 @@ def _algorithm(algorithm: Any, score: GraphScore, refine: bool) -> Algorithm:
         gradient = score.has_greedy_order or not refine
         best = Conditional() if gradient else LocalSearch() if compiled else Orders()
     return as_algorithm(algorithm, {"auto": lambda: best, **ALGORITHMS})
+
+
+def _opened(
+    checkpoint: Any, score: GraphScore, algorithm: Any, start: Start, rng: np.random.Generator
+) -> AbstractContextManager[Memory]:
+    """Where the search is kept, if anywhere."""
+    if checkpoint is None:
+        return nullcontext(Memory())
+    settings = algorithm.get_params(deep=False) if hasattr(algorithm, "get_params") else vars(algorithm)
+    plan = {
+        "algorithm": f"{type(algorithm).__module__}.{type(algorithm).__qualname__}",
+        "settings": {name: repr(value) for name, value in settings.items()},
+        "start": start,
+        "criterion": None if score.local is None else needs_local(score, "checkpoint").compiled,
+    }
+    file = checkpoint if isinstance(checkpoint, Checkpoint) else Checkpoint(checkpoint)
+    return file.opened(score, plan, rng, continues=getattr(algorithm, "continues", False))
 
 
 def _refine(
@@ -154,5 +182,6 @@ def _restarts(score: Score, best: Candidate, rng: np.random.Generator, budget: B
     """What chains of the policy over orders make of a local optimum; on few nodes, until independent ones agree."""
     small = score.d <= SMALL
     chains = Orders(batch_size=8, stall=5 if small else 1, agree=2 if small else 1)
-    found = chains.climb(score, rng, best, Budget(outer=budget))
+    part = Budget(outer=budget)
+    found = budget.memory.once("restarts", rng, lambda: chains.climb(score, rng, best, part))
     return Candidate(found.A, found.score, topological_order(found.A))

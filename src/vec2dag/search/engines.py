@@ -57,6 +57,8 @@ class PolicyGradient(Settings):
     reports_mean: ClassVar[bool] = False
     #: Whether ``init="auto"`` may start it at the greedy order for equal variances.
     takes_start: ClassVar[bool] = True
+    #: Whether a checkpoint can continue it.
+    continues: ClassVar[bool] = True
 
     learning_rate: float = 0.01
     n_steps: int = 3000

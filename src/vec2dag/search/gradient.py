@@ -1,8 +1,9 @@
 """The loop of a policy gradient: sample, reward, ascend, until the policy has settled; and what a search returns."""
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,14 +11,20 @@ from numpy.typing import NDArray
 from .._checks import warn
 from ..scores import GraphScore
 from .budget import Budget, Progress
-from .policy import GaussianPolicy
+from .checkpoint import Stateful, storable
+from .policy import GaussianPolicy, Optimiser
 
 if TYPE_CHECKING:
     from .certify import Certificate
 
-__all__ = ["Batch", "Engine", "Record", "SearchResult", "climb", "told"]
+__all__ = ["SIGMA", "Batch", "Engine", "Record", "SearchResult", "climb", "told"]
+
+# The columns of history; where regressions take their time the number of them and the hit rate follow.
+COLUMNS = ("mean_reward", "max_reward", "best_score", "sigma", "edges", "seconds")
+SIGMA, SECONDS, FITS = COLUMNS.index("sigma"), COLUMNS.index("seconds"), len(COLUMNS)
 
 
+@storable
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SearchResult:
     """What a search found.
@@ -35,7 +42,7 @@ class SearchResult:
     history : dict of arrays
         One entry a step: ``mean_reward``, ``max_reward``, ``best_score``, ``sigma`` and ``edges`` (means), ``seconds``;
         for regressions other than linear also ``fits``, those made so far, and ``hit_rate``, the share of local scores
-        that were already known.
+        that were already known. Of a search that was continued the rows of all its runs.
     n_iter : int
         Steps made on all rows, before refinement; ``history`` has one entry for each.
     stopped : str
@@ -79,6 +86,11 @@ class SearchResult:
         return self.stopped == "settled" or (self.stopped == "steps" and self.exact)
 
     @property
+    def cut_short(self) -> bool:
+        """Whether the clock or a person has ended the search, which could have gone on."""
+        return self.stopped not in ("settled", "steps")
+
+    @property
     def exact(self) -> bool:
         """Whether ``A`` is the best of all DAGs."""
         return self.certificate is not None and self.certificate.exact
@@ -92,8 +104,10 @@ def told(found: SearchResult) -> SearchResult:
 
 
 @dataclass
-class Record:
+class Record(Stateful):
     """Best graph so far, history, and the reasons to stop."""
+
+    STATE: ClassVar[tuple[str, ...]] = ("A", "best", "improved")
 
     score: GraphScore
     n_steps: int | None
@@ -104,6 +118,19 @@ class Record:
     improved: int = 0
     rows: list[tuple[float, ...]] = field(default_factory=list)
     start: float = field(default_factory=time.perf_counter)
+    paid: float = 0.0
+
+    def snapshot(self) -> dict[str, Any]:
+        """The state, and the rows as one array."""
+        return super().snapshot() | {"rows": np.array(self.rows)}
+
+    def resume(self, snapshot: Mapping[str, Any]) -> None:
+        """Go on: seconds, and regressions that were made, count from where the last run ended."""
+        super().resume(snapshot)
+        self.rows = [tuple(row) for row in snapshot["rows"].tolist()]
+        if self.rows:
+            self.start -= self.rows[-1][SECONDS]
+            self.paid = self.rows[-1][FITS] if self._costs else 0.0
 
     def offer(self, A: NDArray[np.uint8], score: float) -> None:
         """Keep a graph if it is the best so far."""
@@ -116,13 +143,18 @@ class Record:
         row: tuple[float, ...] = (mean, float(rewards.max()), self.best, sigma, edges, seconds)
         if self._costs:
             assert self.score.local is not None
-            row += (self.score.local.fits, self.score.local.cache.hit_rate)
+            row += (self.paid + self.score.local.fits, self.score.local.cache.hit_rate)
         self.rows.append(row)
-        step = len(self.rows)
-        self.budget.tell(Progress(step, self.n_steps, self.best, mean, seconds, mode))
+        self.budget.tell(Progress(len(self.rows), self.n_steps, self.best, mean, seconds, mode))
+        return self.reason()
+
+    def reason(self) -> str | None:
+        """The reason to stop before the next step, if there is one; the first is always made."""
+        if not self.rows:
+            return None
         if self.budget.over:
             return self.budget.stopped
-        return "settled" if step - self.improved >= self.patience else None
+        return "settled" if len(self.rows) - self.improved >= self.patience else None
 
     @property
     def _costs(self) -> tuple[str, ...]:
@@ -131,7 +163,7 @@ class Record:
 
     def history(self) -> dict[str, NDArray[Any]]:
         """The rows by name."""
-        names = ("mean_reward", "max_reward", "best_score", "sigma", "edges", "seconds", *self._costs)
+        names = (*COLUMNS, *self._costs)
         return dict(zip(names, np.array(self.rows).reshape(-1, len(names)).T, strict=True))
 
     def result(self, policy: GaussianPolicy, reason: str | None, *, init: str, algorithm: str) -> SearchResult:
@@ -169,6 +201,7 @@ class Engine(Protocol):
     """Samples graphs from a policy and moves the policy uphill."""
 
     policy: GaussianPolicy
+    optimiser: Optimiser
 
     def step(self, rng: np.random.Generator) -> Batch:
         """One batch of graphs, one move."""
@@ -193,17 +226,17 @@ def climb(
     """
     policy = engine.policy
     record = Record(score, n_steps, patience, budget)
-    mode = policy.mode()
-    reason = None
+    pause = budget.memory.follow("policy", rng=rng, record=record, policy=policy, optimiser=engine.optimiser)
+    mode, reason = policy.mode(), record.reason()
     with budget.guard(score):
-        record.offer(mode, float(score(mode)))
-        for _ in range(n_steps):
+        if not record.rows:
+            record.offer(mode, float(score(mode)))
+        while reason is None and len(record.rows) < n_steps:
             batch = engine.step(rng)
             record.offer(batch.A, batch.score)
             if not np.array_equal(moved := policy.mode(), mode):
                 mode = moved
                 record.offer(mode, float(score(mode)))
             reason = record.stop(batch.rewards, float(policy.sigma.mean()), batch.edges, mode)
-            if reason is not None:
-                break
+            pause()
     return record.result(policy, reason, init=init, algorithm=algorithm)

@@ -1,8 +1,10 @@
 """Iterated local search over orders, for linear regressions: descend, disturb a neighbourhood, descend again."""
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +14,7 @@ from .._parallel import run_each
 from .._settings import Settings
 from ..scores import GraphScore, Score, needs_local
 from .budget import Budget
+from .checkpoint import Stateful
 from .descent import MANY, Candidate, CompiledDescent, Walk, resolution
 from .gradient import Record, SearchResult
 from .orders import empty, ended
@@ -29,6 +32,8 @@ CHAINS, FEW_CHAINS, FEW = 16, 2, 100
 PATIENCE = 50
 # Perturbations of a chain between two looks at it: so many parts of its patience.
 PARTS = 5
+# Seconds after which a state that may be kept is reached within such a part.
+TURN = 5.0
 
 
 @dataclass
@@ -57,6 +62,7 @@ class LocalSearch(Settings):
     descends: ClassVar[bool] = True
     reports_mean: ClassVar[bool] = False
     takes_start: ClassVar[bool] = True
+    continues: ClassVar[bool] = True
 
     n_steps: int | None = None
     patience: int | None = None
@@ -80,40 +86,40 @@ class LocalSearch(Settings):
         agree = self.agree or (AGREE_SMALL if d <= SMALL else AGREE)
         descent = CompiledDescent(scored, budget)
         record = Record(scored, None, math.inf, budget)
-        best = empty(scored)
-        ends: list[float] = []
+        at = _Chains(descent, empty(scored), ready=start.A is not None)
+        pause = budget.memory.follow("chains", rng=rng, record=record, chains=at)
         reason: str | None = None
-        ready = start.A is not None
-        walks: list[Walk] = []
-        cut = False
         with budget.guard(scored):
-            best = _better(best, _given(scored, start))
-            while len(ends) < chains and reason is None:
-                walks = []
-                for k in range(len(ends), min(len(ends) + TOGETHER, chains)):
-                    order, A = self._first(descent, start, rng, k)
-                    walks.append(descent.walk(order, A, int(rng.integers(2**63))))
-                while reason is None and any(not self._ended(walk, patience) for walk in walks):
-                    self._advance(walks, patience, scored.local.n_jobs, budget)
-                    found = [walk.candidate() for walk in walks]
-                    ready = ready or any(walk.ended for walk in walks)
-                    for candidate in found:
-                        best = _better(best, candidate)
-                    record.offer(best.A, best.score)
+            at.best = _better(at.best, _given(scored, start))
+            while len(at.ends) < chains and reason is None:
+                if not at.walks:
+                    for k in range(len(at.ends), min(len(at.ends) + TOGETHER, chains)):
+                        order, A = self._first(descent, start, rng, k)
+                        at.walks.append(descent.walk(order, A, int(rng.integers(2**63))))
+                    self._aim(at.walks, patience)
+                    if budget.over:
+                        # The first order may have been cut short, and would be another one in a whole run.
+                        budget.memory.close()
+                while True:
+                    _advance(at.walks, scored.local.n_jobs, budget, pause)
+                    found = at.look()
+                    record.offer(at.best.A, at.best.score)
                     rewards = np.array([candidate.score for candidate in found])
                     edges = float(np.mean([candidate.A.sum() for candidate in found]))
-                    reason = record.stop(rewards, np.nan, edges, best.A)
-                ends += [walk.candidate().score for walk in walks]
-                cut = cut or any(walk.stale < patience for walk in walks)
-                if reason is None and sum(end >= max(ends) - least for end in ends) >= agree:
-                    reason = "steps" if cut else "settled"
+                    reason = record.stop(rewards, np.nan, edges, at.best.A)
+                    if reason is not None or not self._aim(at.walks, patience):
+                        break
+                at.cut = at.cut or any(walk.stale < patience for walk in at.walks)
+                at.ends += [candidate.score for candidate in found]
+                at.walks = []
+                if reason is None and sum(end >= max(at.ends) - least for end in at.ends) >= agree:
+                    reason = "steps" if at.cut else "settled"
         # What chains have reached since the last look, if something has ended them.
-        for walk in walks:
-            best, ready = _better(best, walk.candidate()), ready or walk.ended
-        stopped = reason or budget.stopped or ("steps" if cut else "settled")
+        at.look()
+        stopped = reason or budget.stopped or ("steps" if at.cut else "settled")
         own = start.order is None and start.policy is None and not start.wanted_random
         init = "sparse order" if own else start.name
-        return ended(best, record, stopped, sigma=1.0, init=init, algorithm=self.name, ready=ready)
+        return ended(at.best, record, stopped, sigma=1.0, init=init, algorithm=self.name, ready=at.ready)
 
     def _first(
         self, descent: CompiledDescent, start: Start, rng: np.random.Generator, chain: int
@@ -127,20 +133,53 @@ class LocalSearch(Settings):
         policy = start.policy_for(d)
         return (sparse_order(descent) if policy is None else np.argsort(policy.mu[:d], kind="stable")), None
 
-    def _ended(self, walk: Walk, patience: int) -> bool:
-        return walk.stale >= patience or (self.n_steps is not None and walk.steps >= self.n_steps)
+    def _aim(self, walks: list[Walk], patience: int) -> bool:
+        """A part of the patience more for every chain that has not ended; False if all have."""
+        part, most = max(1, patience // PARTS), math.inf if self.n_steps is None else self.n_steps
+        going = [walk for walk in walks if walk.stale < patience and walk.steps < most]
+        for walk in going:
+            walk.goal = int(min(walk.steps + min(part, patience - walk.stale), most))
+        return len(going) > 0
 
-    def _advance(self, walks: list[Walk], patience: int, n_jobs: int | None, budget: Budget) -> None:
-        """A part of the patience more for every chain that has not ended."""
-        part = max(1, patience // PARTS)
 
-        def one(k: int) -> None:
-            walk = walks[k]
-            if not self._ended(walk, patience):
-                goal = walk.steps + min(part, patience - walk.stale)
-                walk.advance(goal if self.n_steps is None else min(goal, self.n_steps), budget=budget)
+class _Chains(Stateful):
+    """Where the chains are: the best of all of them, the scores of those that have ended, and the present ones."""
 
-        run_each(one, len(walks), n_jobs)
+    STATE: ClassVar[tuple[str, ...]] = ("best", "ready", "ends", "cut", "walks")
+
+    def __init__(self, descent: CompiledDescent, best: Candidate, ready: bool) -> None:
+        self.descent, self.best, self.ready = descent, best, ready
+        self.ends: list[float] = []
+        self.cut = False
+        self.walks: list[Walk] = []
+
+    def resume(self, snapshot: Mapping[str, Any]) -> None:
+        """Take up a state, with walks from anywhere that take up theirs."""
+        super().resume(dict(snapshot) | {"walks": []})
+        for state in snapshot["walks"]:
+            self.walks.append(self.descent.walk(np.arange(self.descent.score.d)))
+            self.walks[-1].resume(state)
+
+    def look(self) -> list[Candidate]:
+        """What the present chains have reached."""
+        found = [walk.candidate() for walk in self.walks]
+        for candidate in found:
+            self.best = _better(self.best, candidate)
+        self.ready = self.ready or any(walk.ended for walk in self.walks)
+        return found
+
+
+def _advance(walks: list[Walk], n_jobs: int | None, budget: Budget, pause: Callable[[], None]) -> None:
+    """All chains to their goals, unless the budget is over before; wherever they pause they can be taken up again."""
+    there = False
+    while not there:
+        turn = Budget(TURN, outer=budget)
+        there = all(run_each(partial(_advance_one, walks, turn), len(walks), n_jobs)) or budget.over
+        pause()
+
+
+def _advance_one(walks: list[Walk], budget: Budget, k: int) -> bool:
+    return walks[k].advance(walks[k].goal, budget=budget)
 
 
 def _better(best: Candidate, other: Candidate | None) -> Candidate:

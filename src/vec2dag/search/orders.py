@@ -12,8 +12,9 @@ from .._settings import Settings
 from ..graph import topological_order
 from ..scores import GraphScore, Score, needs_local
 from .budget import Budget
+from .checkpoint import Stateful
 from .descent import Candidate, descend_all, descent_of, resolution
-from .gradient import Record, SearchResult
+from .gradient import SIGMA, Record, SearchResult
 from .start import Start, policy_at
 
 __all__ = ["Orders"]
@@ -53,6 +54,7 @@ class Orders(Settings):
     descends: ClassVar[bool] = True
     reports_mean: ClassVar[bool] = False
     takes_start: ClassVar[bool] = True
+    continues: ClassVar[bool] = True
 
     n_steps: int = 150
     batch_size: int | None = None
@@ -95,7 +97,9 @@ class Orders(Settings):
             thinned = Score(None, part, score.criterion, n_jobs=score.local.n_jobs)
             # What cannot be regressed on a part, a dummy variable for instance, may well be on the whole.
             with suppress(ValueError):
-                guide = restarts.climb(thinned, rng, None, budget.part(THIN_SHARE))
+                guide = budget.memory.once(
+                    "guide", rng, lambda: restarts.climb(thinned, rng, None, budget.part(THIN_SHARE))
+                )
         if guide is None:
             return restarts.climb(score, rng, None, budget)
         start = Start("a part of the rows", topological_order(guide.A), guide.A)
@@ -113,33 +117,36 @@ class Orders(Settings):
         batch_size, stall, agree = (int(value or 1) for value in (settings.batch_size, settings.stall, settings.agree))
         d, least = score.d, resolution(score)
         record = Record(score, self.n_steps, self.patience, budget)
-        best = first or empty(score)
-        record.offer(best.A, best.score)
+        at = _Climb(first or empty(score), _Chain(d, least, first))
         descent = descent_of(score, None if first is None else first.A, budget)
-        agreed, reason, chain = 0, None, _Chain(d, least, first)
-        sigma = np.exp(chain.log_sigma)
+        if first is not None and budget.over:
+            # It may have been cut short, and would be another one in a whole run.
+            budget.memory.close()
+        pause = budget.memory.follow("orders", rng=rng, record=record, descent=descent, climb=at)
+        record.offer(at.best.A, at.best.score)
+        reason = record.reason()
         with budget.guard(score):
-            for _ in range(0 if budget.cancelled else self.n_steps):
-                batch = descend_all(descent, chain.sample(batch_size, rng), score.local.n_jobs, budget)
-                chain.learn(batch)
-                assert chain.best is not None
-                sigma = np.exp(chain.log_sigma)
-                if chain.best.score > best.score + least:
-                    best, agreed = chain.best, 0
-                    record.offer(best.A, best.score)
-                if chain.stalled >= stall:
-                    agreed += chain.best.score >= best.score - least
-                    chain = _Chain(d, least)
+            while reason is None and at.agreed < agree and len(record.rows) < self.n_steps and not budget.cancelled:
+                batch = descend_all(descent, at.chain.sample(batch_size, rng), score.local.n_jobs, budget)
+                whole = not budget.over
+                at.chain.learn(batch)
+                assert at.chain.best is not None
+                sigma = float(np.exp(at.chain.log_sigma))
+                if at.chain.best.score > at.best.score + least:
+                    at.best, at.agreed = at.chain.best, 0
+                    record.offer(at.best.A, at.best.score)
+                if at.chain.stalled >= stall:
+                    at.agreed += at.chain.best.score >= at.best.score - least
+                    at.chain = _Chain(d, least)
                 rewards = np.array([found.score for found in batch])
                 edges = float(np.mean([found.A.sum() for found in batch]))
-                reason = record.stop(rewards, float(sigma), edges, best.A)
-                if reason is None and agreed >= agree:
-                    reason = "settled"
-                if reason is not None:
-                    break
+                reason = record.stop(rewards, sigma, edges, at.best.A)
+                if whole:
+                    pause()
+        sigma = record.rows[-1][SIGMA] if record.rows else float(np.exp(at.chain.log_sigma))
         ready = first is not None or len(record.rows) > 0
-        stopped = reason or budget.stopped or "steps"
-        return ended(best, record, stopped, sigma=float(sigma), init=init, algorithm=self.name, ready=ready)
+        stopped = reason or budget.stopped or ("settled" if at.agreed >= agree else "steps")
+        return ended(at.best, record, stopped, sigma=sigma, init=init, algorithm=self.name, ready=ready)
 
 
 def empty(score: Score) -> Candidate:
@@ -179,8 +186,10 @@ def _descended(score: Score, start: Start, budget: Budget) -> Candidate:
 
 
 @dataclass
-class _Chain:
+class _Chain(Stateful):
     """One climb of the policy over orders, in units of places."""
+
+    STATE: ClassVar[tuple[str, ...]] = ("best", "stalled", "log_sigma")
 
     d: int
     resolution: float
@@ -217,3 +226,14 @@ class _Chain:
             self.best, self.stalled = top, 0
         else:
             self.stalled += 1
+
+
+@dataclass
+class _Climb(Stateful):
+    """Where the chains are: the best of all of them, the present one, and how many have ended at the best."""
+
+    STATE: ClassVar[tuple[str, ...]] = ("best", "chain", "agreed")
+
+    best: Candidate
+    chain: _Chain
+    agreed: int = 0

@@ -1,27 +1,31 @@
 """The policy ``z ~ N(mu, diag sigma^2)`` over vectors, and the optimisers that move it."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from ..graph import vec2dag, vec_dim
+from .checkpoint import Stateful, storable
 
 __all__ = ["Adam", "GaussianPolicy", "Optimiser", "RMSprop"]
 
 _LOG_2PI = float(np.log(2.0 * np.pi))
 
 
+@storable
 @dataclass(eq=False)
-class GaussianPolicy:
+class GaussianPolicy(Stateful):
     """Diagonal Gaussian over vectors; the state of the environment never changes, so it needs no network.
 
     Attributes
     ----------
     mu, log_sigma : arrays of shape (m,), m = d (d + 1) / 2
     """
+
+    STATE: ClassVar[tuple[str, ...]] = ("mu", "log_sigma")
 
     mu: NDArray[np.float64]
     log_sigma: NDArray[np.float64]
@@ -79,8 +83,10 @@ class Optimiser(Protocol):
 
 
 @dataclass
-class Adam:
+class Adam(Stateful):
     """Kingma & Ba (2015); ``learning_rate`` may be an array that broadcasts with the gradient."""
+
+    STATE: ClassVar[tuple[str, ...]] = ("t", "m", "v")
 
     learning_rate: float | NDArray[np.float64]
     beta1: float = 0.9
@@ -100,8 +106,10 @@ class Adam:
 
 
 @dataclass
-class RMSprop:
+class RMSprop(Stateful):
     """Running root mean square of the gradient, as A2C is commonly trained."""
+
+    STATE: ClassVar[tuple[str, ...]] = ("v",)
 
     learning_rate: float | NDArray[np.float64]
     alpha: float = 0.99

@@ -11,6 +11,7 @@ from .. import _kernels
 from .._checks import choose
 from ..graph import as_adjacency, dag2vec, is_dag, topological_order, vec_dim
 from ..scores import GraphScore, Score, needs_local
+from .checkpoint import storable
 from .descent import CompiledDescent
 from .policy import GaussianPolicy
 
@@ -19,6 +20,7 @@ __all__ = ["STARTS", "Start", "equal_variance_order", "find_start", "policy_at",
 STARTS = ("auto", "random")
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class Start:
     """Where a search starts.

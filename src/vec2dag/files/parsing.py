@@ -1,0 +1,205 @@
+"""Rows of text become numbers: whether the first holds names, what the cells mean, and what has no name."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from array import array
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from operator import itemgetter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._checks import listing, shown
+from .atomic import InputError
+from .opening import Opened, check_memory
+from .text import Numbers, Row, has_marks, is_label
+
+Refusal = Callable[[str], InputError]
+
+
+def how_marked(numbers: Numbers) -> str:
+    """What to say about marks that were told from the cells."""
+    if numbers.decimal == ".":
+        return "commas are read as separators of thousands; --decimal , reads them as decimal marks"
+    thousands = ", points as separators of thousands" if numbers.grouped else ""
+    return f"commas are read as decimal marks{thousands}; --decimal . reads commas as separators of thousands"
+
+
+def is_data(first: Sequence[str], above: Sequence[str], numbers: Numbers) -> bool:
+    """Whether a first row is one of values, under a comment that can be its header."""
+    return len(above) == len(first) and all(numbers.value(cell) is not None for cell in first[1:] or first)
+
+
+def has_header(first: list[str], body: list[list[str]], numbers: Numbers, notes: list[str]) -> bool:
+    """Whether the first row of a text file holds names; doubts are noted."""
+    text = {i for i, cell in enumerate(first) if numbers.value(cell) is None}
+    below = {i for i, cell in enumerate(body[0]) if numbers.value(cell) is None} if body else set()
+    if text - below or len(text) == len(first) or not body:
+        return bool(text)
+    # what is left to tell: numbers above numbers, with or without row names at the left
+    labels = [cell for i, cell in enumerate(first) if i not in text]
+    cells = [[cell.strip() for i, cell in enumerate(row) if i not in text] for row in body]
+    if not text and not labels[0]:
+        # pandas numbers unnamed columns 0, 1, ... after an empty cell for the index
+        return len(labels) > 2 and _counts_from_zero(labels[1:]) and cells[0][0] == "0"
+    values = [int(cell) for cell in labels if re.fullmatch(r"\d{1,9}", cell)]
+    rising = len(values) == len(labels) > 1 and all(a < b for a, b in itertools.pairwise(values))
+    fractions = all(any(not _is_whole(cell) for cell in row) for row in cells)
+    if rising and fractions and _counts_from_zero(labels):
+        return True
+    shape = f"the first row ({listing(map(shown, labels), 4)})"
+    if rising and (_is_years(values, cells) or (fractions and len(values) > 2 and _steps(values) == {1})):
+        notes.append(f"{shape} is read as names; --no-header reads it as values")
+        return True
+    distinct = len(set(values)) == len(labels) > 1
+    if (rising and len(values) > 2) or (distinct and fractions):
+        notes.append(f"{shape} is read as values; --header reads it as names")
+    return False
+
+
+def has_row_names(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether two rows or more begin with text."""
+    return len(rows) > 1 and all(cells[0].strip() and is_label(cells[0]) for cells in rows)
+
+
+def names_rows(rows: Sequence[Sequence[str]], width: int) -> bool:
+    """Whether rows have a name or a number of their own left of ``width`` columns with names, as R writes them."""
+    if len(rows) < 2 or width < 2 or any(len(cells) != width + 1 for cells in rows):
+        return False
+    if not any(cells[-1].strip() for cells in rows):  # delimiters at the ends of the lines
+        return False
+    first = [cells[0].strip() for cells in rows]
+    return has_row_names(rows) or any(first == [str(start + i) for i in range(len(rows))] for start in (0, 1))
+
+
+def _counts_from_zero(labels: Sequence[str]) -> bool:
+    return len(labels) > 1 and list(labels) == [str(i) for i in range(len(labels))]
+
+
+def _steps(values: Sequence[int]) -> set[int]:
+    return {b - a for a, b in itertools.pairwise(values)}
+
+
+def _is_years(values: Sequence[int], below: list[list[str]]) -> bool:
+    """Whether these are years at regular steps above cells of which none is one."""
+    years = all(1500 <= value < 2200 for value in values) and len(_steps(values)) == 1
+    return years and not any(re.fullmatch(r"1[5-9]\d\d|2[01]\d\d", cell) for row in below for cell in row)
+
+
+def _is_whole(cell: str) -> bool:
+    return cell.lstrip("+-").isdigit()
+
+
+@dataclass
+class Parser:
+    """Rows of text become numbers."""
+
+    file: Opened
+    refusal: Refusal
+    notes: list[str]
+    header: list[str]
+    keep: list[int]
+    numbers: Numbers
+    labelled: bool  # the first column holds row names
+    text: dict[int, tuple[int, str]] = field(default_factory=dict)
+    comments: int = 0
+
+    def parse(self, rows: Iterable[Row]) -> NDArray[np.float64]:
+        """The values of the kept columns, shape (n, len(keep))."""
+        width, keep = len(self.header), self.keep
+        pick: Callable[[list[str]], Sequence[str]] = itemgetter(*keep) if len(keep) > 1 else lambda row: [row[keep[0]]]
+        subset = keep != list(range(width))
+        point = self.numbers.decimal == "."
+        limit = 1e9 * self.file.max_memory / 8
+        values, n = array("d"), 0
+        labels: set[str] = set()
+        for line, cells in rows:
+            if len(cells) != width and not self._fits(line, cells):
+                continue
+            n += 1
+            if self.labelled:
+                labels.add(cells[0])
+                if len(labels) < n:
+                    raise self._refused({0: (line, cells[0])}, ", which are no row names as they repeat")
+            wanted = pick(cells) if subset else cells
+            joined = "\x1f".join(wanted)
+            try:
+                row = [*map(float, wanted if point else joined.replace(",", ".").split("\x1f"))]
+                if "_" in joined or (not point and ("." in joined or len(row) != len(wanted))):
+                    row = self._slowly(line, wanted)
+            except ValueError:
+                row = self._slowly(line, wanted)
+            values.fromlist(row)
+            if len(values) > limit:
+                check_memory(self.file.name, f"the first {n} rows", 8 * len(values), self.file.max_memory)
+        if not n:
+            raise self.refusal("only column names, no rows")
+        if self.text:
+            raise self._refused(self.text)
+        if self.comments:
+            self.notes.append(f"left out {self.comments} line(s) that begin with # between the rows")
+        if self.labelled:
+            named = f"'{shown(self.header[0])}'" if self.header[0] else "the first column"
+            self.notes.append(f"took {named}, in which no text comes twice, for row names and left it out")
+        return np.frombuffer(values, dtype=np.float64).reshape(-1, len(keep))
+
+    def _slowly(self, line: int, cells: Sequence[str]) -> list[float]:
+        """The values of a row, cell by cell."""
+        found = []
+        for i, cell in zip(self.keep, cells, strict=True):
+            number = self.numbers.value(cell)
+            if number is None:
+                self.text.setdefault(i, (line, cell))
+            found.append(math.nan if number is None else number)
+        return found
+
+    def _fits(self, line: int, cells: list[str]) -> bool:
+        """Make a row with another number of cells fit; False for a comment."""
+        width = len(self.header)
+        if len(cells) == width + 1 and not cells[-1].strip():
+            cells.pop()
+            return True
+        if cells[0].lstrip().startswith("#"):
+            self.comments += 1
+            return False
+        end = "is the first line a title?" if width == 1 else "is it truncated?"
+        raise self.refusal(f"line {line} has {len(cells)} cell(s), the first line {width}; {end}")
+
+    def _refused(self, text: dict[int, tuple[int, str]], more: str = "") -> InputError:
+        """Columns that hold text, and what to do about them."""
+        label = {i: self.header[i] or f"column {i + 1}" for i in sorted(text)}
+        found = listing(f"'{shown(label[i])}' (line {text[i][0]}: '{shown(text[i][1], 40)}')" for i in label)
+        advice = "name and exclude these columns, or encode them"
+        named = [f"'{shown(self.header[i])}'" for i in label if self.header[i]]
+        if named:
+            advice = f"--exclude {' '.join(named[:8])}{' ...' if len(named) > 8 else ''} leaves out what is no number"
+        if any(has_marks(cell) for _, cell in text.values()):
+            advice += ", and --decimal says whether points or commas are the decimal marks"
+        elif any(cell.lstrip().startswith("#") for _, cell in text.values()):
+            advice += ", and --comment '#' lines that begin so"
+        return self.refusal(f"non-numeric values in {found}{more}; {advice}")
+
+
+def without_unnamed(
+    X: NDArray[np.float64], header: list[str], keep: list[int], notes: list[str], refusal: Refusal
+) -> tuple[NDArray[np.float64], list[int]]:
+    """Leave out what has no name: a count of the rows at the left, and columns without values."""
+    unnamed = [k for k, i in enumerate(keep) if not header[i]]
+    for k in unnamed:
+        i = keep[k]
+        if np.isnan(X[:, k]).all():
+            notes.append(f"left out column {i + 1}, which has no name and no values")
+        elif i == 0 and any(np.array_equal(X[:, k], np.arange(start, start + len(X))) for start in (0, 1)):
+            notes.append("dropped the unnamed first column, which only counts the rows")
+        elif i == 0:
+            raise refusal("column 1 has an empty name and is no count of the rows; name it or remove it")
+        else:
+            raise refusal(f"column {i + 1} has an empty name; every column needs a name of its own")
+    named = [k for k in range(len(keep)) if k not in unnamed]
+    if not named:
+        raise refusal("no column has a name")
+    return (np.ascontiguousarray(X[:, named]) if unnamed else X), [keep[k] for k in named]
