@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from . import datasets, metrics, prune, simulate
     from ._checks import DataWarning
     from .estimator import ALIAS
-    from .graph import cpdag, dag2vec, is_dag, skeleton, topological_order, vec2dag, vec_dim
+    from .graph import cpdag, dag2vec, is_dag, maximally_oriented, skeleton, topological_order, vec2dag, vec_dim
+    from .knowledge import Knowledge, lagged
     from .moments import Moments
     from .scores import (
         BIC,
@@ -50,6 +51,7 @@ __all__ = [
     "DataWarning",
     "GaussianPolicy",
     "GaussianProcess",
+    "Knowledge",
     "LeastSquares",
     "Linear",
     "LocalCache",
@@ -69,6 +71,8 @@ __all__ = [
     "exact_search",
     "insertion_search",
     "is_dag",
+    "lagged",
+    "maximally_oriented",
     "metrics",
     "policy_gradient",
     "prune",
@@ -87,11 +91,13 @@ _HOMES = {
         "cpdag",
         "dag2vec",
         "is_dag",
+        "maximally_oriented",
         "skeleton",
         "topological_order",
         "vec2dag",
         "vec_dim",
     ),
+    "knowledge": ("Knowledge", "lagged"),
     "moments": ("Moments",),
     "scores": (
         "BIC",

@@ -24,6 +24,15 @@ A ``criterion`` is four numbers and arrays, made by :meth:`vec2dag.scores.criter
     added to every mean squared residual;
 ``prices`` (d + 1,)
     what k = 0, ..., d - 1 parents of a node cost, in edges: k itself for BIC. (The last is there to be read, not used.)
+
+What is ``known`` are four arrays, of :class:`vec2dag.knowledge.Constraints`:
+
+``required``, ``allowed`` (d, d)
+    edges that every graph has, and that a graph may have;
+``before`` (d, d)
+    what comes before what in every order, transitive;
+``limits`` (d,)
+    the most parents that each node may have.
 """
 
 import math
@@ -390,34 +399,6 @@ def random_bits(state):
 
 
 @_kernel
-def sample_graph(seed, mu, sigma, bound, on, p, A):
-    """Draw ``z`` from the policy in the stream ``seed``: potentials ``p`` (d,) and the graph ``A`` (d, d).
-
-    Only the signs of the edge potentials matter, so edges are drawn directly: ``on[i, j]`` (i < j) is the
-    probability of a positive potential.
-    """
-    d = p.shape[0]
-    state = seed
-    for i in range(0, d, 2):
-        bits, state = random_bits(state)
-        more, state = random_bits(state)
-        radius = math.sqrt(-2.0 * math.log((np.float64(bits >> np.uint64(11)) + 0.5) * 2.0**-53))
-        angle = 2.0 * math.pi * np.float64(more >> np.uint64(11)) * 2.0**-53
-        p[i] = mu[i] + sigma[i] * radius * math.cos(angle)
-        if i + 1 < d:
-            p[i + 1] = mu[i + 1] + sigma[i + 1] * radius * math.sin(angle)
-    for i in range(d):
-        p[i] = min(max(p[i], -bound), bound)
-    for i in range(d):
-        A[i, i] = 0
-        for j in range(i + 1, d):
-            bits, state = random_bits(state)
-            edge = np.float64(bits >> np.uint64(11)) * 2.0**-53 < on[i, j]
-            A[i, j] = edge and p[i] < p[j]
-            A[j, i] = edge and p[j] < p[i]
-
-
-@_kernel
 def sort_nodes(p, order):
     """Sort ``order`` (d,) by increasing potential ``p``; insertion, as it is nearly sorted from the last graph."""
     for t in range(1, p.shape[0]):
@@ -429,12 +410,98 @@ def sort_nodes(p, order):
         order[s] = node
 
 
+@_kernel
+def order_with_precedence(p, before, order):
+    """Repeatedly the node of least potential ``p`` (d,) whose predecessors are placed; ties by index.
+
+    ``before`` (d, d) is a strict partial order.
+    """
+    d = before.shape[0]
+    waiting = np.zeros(d, np.int64)
+    for i in range(d):
+        for j in range(d):
+            waiting[j] += before[i, j]
+    for t in range(d):
+        node = np.int64(-1)
+        for j in range(d):
+            if waiting[j] == 0 and (node < 0 or p[j] < p[node]):
+                node = j
+        order[t] = node
+        waiting[node] = -1
+        for j in range(d):
+            waiting[j] -= before[node, j]
+
+
+@_kernel
+def sample_graph(seed, mu, sigma, bound, on, known, restricted, bits, p, order, rank, A):
+    """Draw ``z`` from the policy in the stream ``seed``: potentials ``p`` (d,) and the graph ``A`` (d, d).
+
+    Only the signs of the edge potentials matter, so edges are drawn directly: ``on[i, j]`` (i < j) is the
+    probability of a positive potential, and ``bits`` (d, d) becomes 1 where it is. ``order`` (d,) becomes the order of
+    the nodes, and ``rank`` (d,) increases along it. If ``restricted``, all are as what is known has it; of too many
+    parents the most probable stay.
+    """
+    d = p.shape[0]
+    state = seed
+    for i in range(0, d, 2):
+        low, state = random_bits(state)
+        more, state = random_bits(state)
+        radius = math.sqrt(-2.0 * math.log((np.float64(low >> np.uint64(11)) + 0.5) * 2.0**-53))
+        angle = 2.0 * math.pi * np.float64(more >> np.uint64(11)) * 2.0**-53
+        p[i] = mu[i] + sigma[i] * radius * math.cos(angle)
+        if i + 1 < d:
+            p[i + 1] = mu[i + 1] + sigma[i + 1] * radius * math.sin(angle)
+    for i in range(d):
+        p[i] = min(max(p[i], -bound), bound)
+        rank[i] = p[i]
+    if restricted:
+        order_with_precedence(p, known[2], order)
+        for t in range(d):
+            rank[order[t]] = t
+    else:
+        sort_nodes(p, order)
+    for i in range(d):
+        A[i, i] = 0
+        bits[i, i] = 0
+        for j in range(i + 1, d):
+            low, state = random_bits(state)
+            edge = np.float64(low >> np.uint64(11)) * 2.0**-53 < on[i, j]
+            # Potentials that the bound has made equal leave both without an edge.
+            edge = edge and rank[i] != rank[j]
+            bits[i, j] = edge
+            bits[j, i] = edge
+            A[i, j] = edge and rank[i] < rank[j]
+            A[j, i] = edge and rank[j] < rank[i]
+    if restricted:
+        restrict(on, known, A)
+
+
+@_kernel
+def restrict(on, known, A):
+    """Make a graph ``A`` (d, d) along an order that respects what is known one that is permitted."""
+    required, allowed, _, limits = known
+    d = A.shape[0]
+    for j in range(d):
+        count = np.int64(0)
+        for i in range(d):
+            A[i, j] = required[i, j] or (A[i, j] and allowed[i, j])
+            count += A[i, j]
+        while count > limits[j]:
+            weakest, least = np.int64(-1), np.inf
+            for i in range(d):
+                if A[i, j] and not required[i, j] and on[min(i, j), max(i, j)] < least:
+                    weakest, least = i, on[min(i, j), max(i, j)]
+            A[weakest, j] = 0
+            count -= 1
+
+
 @_step
-def local_changes(t, order, A, stats, criterion, space, table, after):
+def local_changes(t, order, A, bits, stats, criterion, allowed, space, table, after):
     """What the regressions of the node at place ``t`` of ``order`` tell about the graph ``A``.
 
     Fills ``table[i, j]``, the change of the link of node i when ``j -> i`` is toggled, and ``after[i, q]``, its change
-    when the parents of i are its first q neighbours in order of potential. Returns its link and its number of parents.
+    when the parents of i are the first q of its neighbours, in order of potential, that may be parents. Returns its
+    link and its number of parents.
     """
     C, F, scale, base = stats
     W, v, inverse, Q, toggled, prefix, near = space
@@ -456,10 +523,10 @@ def local_changes(t, order, A, stats, criterion, space, table, after):
         after[i, a] = link(scale[i] * prefix[a], criterion) - own
     m = k
     for s in range(t + 1, d):
-        if A[i, order[s]]:
+        if bits[i, order[s]] and allowed[order[s], i]:
             near[m] = order[s]
             m += 1
-    # The Cholesky factorisation of the parents goes on with the children, in order of potential.
+    # The Cholesky factorisation of the parents goes on with those that would be next, in order of potential.
     left = prefix[k]
     for a in range(k, m):
         u = near[a]
@@ -479,61 +546,82 @@ def local_changes(t, order, A, stats, criterion, space, table, after):
 
 
 @_step
-def add_edge_gains(p, A, sizes, total, criterion, table, edge_gain):
-    """Add ``R_on - R_off`` of every pair of nodes, ``sizes`` (d,) being the numbers of parents."""
+def add_edge_gains(rank, A, sizes, total, criterion, known, table, edge_gain):
+    """Add ``R_on - R_off`` of every pair of nodes, ``sizes`` (d,) being the numbers of parents.
+
+    Nothing for edges that are not allowed, that are required, and for which there is no room.
+    """
     penalty, prices = criterion[1], criterion[3]
-    d = p.shape[0]
+    required, allowed, _, limits = known
+    d = rank.shape[0]
     for i in range(d):
         for j in range(i + 1, d):
-            parent, child = (i, j) if p[i] < p[j] else (j, i)
+            parent, child = (i, j) if rank[i] < rank[j] else (j, i)
+            if required[parent, child] or not allowed[parent, child]:
+                continue
             gain = change(table[child, parent], total, d, criterion)
             k = sizes[child]
             if A[parent, child]:
                 edge_gain[i, j] += -gain - penalty * (prices[k] - prices[k - 1])
-            else:
+            elif k < limits[child]:
                 edge_gain[i, j] += gain - penalty * (prices[k + 1] - prices[k])
 
 
 @_step
-def add_node_gradient(i, order, p, A, sizes, mu, sigma, total, criterion, table, after, near, node_gradient):
-    """Add the derivatives by ``mu_i`` and ``log sigma_i`` of the expected reward over the potential of ``i`` alone."""
+def add_node_gradient(
+    t, order, p, A, bits, sizes, mu, sigma, total, criterion, known, table, after, node_gradient
+):  # fmt: skip
+    """Add the derivatives by ``mu_i`` and ``log sigma_i`` of the expected reward over the potential of node i alone.
+
+    It is the one at place ``t``. It moves between the nearest nodes that must come before and after it. (Nodes that have
+    to come after it would move with it; that they are taken to stay is an approximation.)
+    """
     penalty, prices = criterion[1], criterion[3]
+    _, allowed, before, limits = known
     d = p.shape[0]
-    m = 0
-    k = 0
-    for s in range(d):
-        j = order[s]
-        if A[j, i] or A[i, j]:
-            near[m] = j
-            m += 1
-            k += A[j, i]
+    i = order[t]
+    first, last = t, t
+    while first > 0 and not before[order[first - 1], i]:
+        first -= 1
+    while last < d - 1 and not before[i, order[last + 1]]:
+        last += 1
+    k = np.int64(0)
+    for s in range(first):
+        k += A[order[s], i]
     # Crossing a parent makes i its parent, crossing a child takes i from its parents: the same toggle.
     crossed = 0.0
-    paid = prices[0] - prices[sizes[i]]
-    for a in range(k):
-        j = near[a]
-        crossed += table[j, i]
-        paid += prices[sizes[j] + 1] - prices[sizes[j]]
-    before = change(crossed + after[i, 0], total, d, criterion) - penalty * paid
-    for a in range(m):
-        j = near[a]
-        paid += prices[a + 1] - prices[a]
-        if a >= k:
+    paid = prices[k] - prices[sizes[i]]
+    for s in range(first, t):
+        j = order[s]
+        if bits[i, j] and allowed[i, j] and sizes[j] < limits[j]:
+            crossed += table[j, i]
+            paid += prices[sizes[j] + 1] - prices[sizes[j]]
+    value = change(crossed + after[i, k], total, d, criterion) - penalty * paid
+    for s in range(first, last + 1):
+        j = order[s]
+        if not bits[i, j]:
+            continue
+        if A[j, i] or (s > t and allowed[j, i] and k < limits[i]):
+            paid += prices[k + 1] - prices[k]
+            k += 1
+        if s > t and A[i, j]:
             crossed += table[j, i]
             paid += prices[sizes[j] - 1] - prices[sizes[j]]
-        else:
+        elif s < t and allowed[i, j] and sizes[j] < limits[j]:
             crossed -= table[j, i]
             paid -= prices[sizes[j] + 1] - prices[sizes[j]]
-        value = change(crossed + after[i, a + 1], total, d, criterion) - penalty * paid
+        earlier = value
+        value = change(crossed + after[i, k], total, d, criterion) - penalty * paid
         x = (p[j] - mu[i]) / sigma[i]
-        step = (value - before) * math.exp(-0.5 * x * x) / math.sqrt(2.0 * math.pi)
+        step = (value - earlier) * math.exp(-0.5 * x * x) / math.sqrt(2.0 * math.pi)
         node_gradient[0, i] += step / sigma[i]
         node_gradient[1, i] += step * x
-        before = value
 
 
 @_kernel
-def conditional_batch(seeds, mu, sigma, bound, on, stats, criterion, edge_gain, node_gradient, rewards, edges):
+def conditional_batch(
+    seeds, mu, sigma, bound, on, known, restricted, stats, criterion, edge_gain, node_gradient, rewards, edges
+):  # fmt: skip
     """Exact conditional advantages of every coordinate of every sampled graph.
 
     Adds ``R_on - R_off`` of the edge ``{i, j}`` (i < j) to ``edge_gain[i, j]``, and to ``node_gradient`` (2, d) the
@@ -542,8 +630,8 @@ def conditional_batch(seeds, mu, sigma, bound, on, stats, criterion, edge_gain, 
     potential of its q-th neighbour and ``R_q`` the reward with ``i`` placed after q of them.
     """
     d, r = stats[1].shape
-    p = np.empty(d)
-    A = np.empty((d, d), np.uint8)
+    p, rank = np.empty(d), np.empty(d)
+    A, bits = np.empty((d, d), np.uint8), np.empty((d, d), np.uint8)
     space = (
         np.empty((d + 1, d)), np.empty(d), np.empty((d, d)), np.empty((d + 2, r)), np.empty(d), np.empty(d + 1),
         np.empty(d + 1, np.int64),
@@ -551,23 +639,22 @@ def conditional_batch(seeds, mu, sigma, bound, on, stats, criterion, edge_gain, 
     table, after = np.empty((d, d)), np.empty((d, d + 1))
     order, sizes = np.arange(d), np.empty(d, np.int64)
     for g in range(seeds.shape[0]):
-        sample_graph(seeds[g], mu, sigma, bound, on, p, A)
-        sort_nodes(p, order)
+        sample_graph(seeds[g], mu, sigma, bound, on, known, restricted, bits, p, order, rank, A)
         count = 0
         total, paid = 0.0, 0.0
         for t in range(d):
-            own, k = local_changes(t, order, A, stats, criterion, space, table, after)
+            own, k = local_changes(t, order, A, bits, stats, criterion, known[1], space, table, after)
             sizes[order[t]] = k
             count += k
             paid += criterion[3][k]
             total += own
         rewards[g] = unpriced(total, d, criterion) - criterion[1] * paid
         edges[g] = count
-        add_edge_gains(p, A, sizes, total, criterion, table, edge_gain)
+        add_edge_gains(rank, A, sizes, total, criterion, known, table, edge_gain)
         for t in range(d):
             add_node_gradient(
-                order[t], order, p, A, sizes, mu, sigma, total, criterion, table, after, space[6], node_gradient
-            )
+                t, order, p, A, bits, sizes, mu, sigma, total, criterion, known, table, after, node_gradient
+            )  # fmt: skip
 
 
 # --- search over orders ----------------------------------------------------------------------------------------------
@@ -630,7 +717,8 @@ def add_parent_on_factor(F, x, u, k, W, v, c, Y):
     The last row is scratch. ``v`` and ``c`` (d,) become the variances and the covariances with ``x`` that are left.
     """
     d, r = F.shape
-    scale = 1.0 / math.sqrt(v[u])
+    # A parent that depends on the others, and has to stay, adds nothing.
+    scale = 1.0 / math.sqrt(v[u]) if v[u] > DEPENDENT else 0.0
     direction, own = Y[d], Y[x]
     for t in range(r):
         direction[t] = Y[u, t] * scale
@@ -654,11 +742,16 @@ def add_parent_on_factor(F, x, u, k, W, v, c, Y):
 
 
 @_step
-def removal_costs(x, k, parents, W, inverse, beta, precision):
-    """What each of ``parents[:k]`` explains beyond the others is ``beta^2 / precision``; the place of the least."""
+def removal_costs(x, k, parents, required, W, inverse, beta, precision):
+    """What each of ``parents[:k]`` explains beyond the others is ``beta^2 / precision``; the place of the least.
+
+    The ``required`` (d, d) ones stay; infinity if there are no others.
+    """
     invert_triangle(W, parents, k, inverse)
     cheapest, least = np.int64(0), np.inf
     for a in range(k):
+        if required[parents[a], x]:
+            continue
         beta[a], precision[a] = 0.0, 0.0
         for b in range(a, k):
             beta[a] += inverse[b, a] * W[b, x]
@@ -697,13 +790,14 @@ def net_gain(more, left, worth, scale, kind):
 def climb_parents(problem, x, allowed, exact, parents, k, gains, space):
     """Improve ``parents[:k]`` of ``x`` by single additions, removals and exchanges until none is worth it.
 
-    Parents come from ``allowed`` (d,) only. ``gains`` (d,) becomes what the others have to do with the set: negative
-    for parents, positive for variables that are not allowed and would be taken if they were, zero for those that do not
-    matter; the number is what is lost or gained if only that changes, in units of links and with the price. With
+    Parents come from ``allowed`` (d,) only, and required ones, which are there, stay. ``gains`` (d,) becomes what the
+    others have to do with the set: negative for parents, positive for variables that are not allowed here and would be
+    taken if they were (and are not forbidden everywhere), zero for those that do not matter; the number is what is lost
+    or gained if only that changes, in units of links and with the price. With
     ``exact`` everything is computed on the factor, otherwise from correlations. Returns the number of parents and what
     they leave of the variance; -1 and 1 where rounding could decide.
     """
-    (C, F, scales, _), criterion, worth, _, most_parents = problem
+    (C, F, scales, _), criterion, worth, _, limits, (required, permitted, _, _) = problem
     W, inverse, Y, reals, bytes_, _ = space
     v, c, row, alone, beta, precision = reals[0], reals[1], reals[2], reals[3], reals[4], reals[5]
     taken = bytes_[0]
@@ -733,7 +827,7 @@ def climb_parents(problem, x, allowed, exact, parents, k, gains, space):
         while built < k:
             u = parents[built]
             if exact:
-                if v[u] <= DEPENDENT:
+                if v[u] <= DEPENDENT and not required[u, x]:
                     taken[u] = 0
                     drop(parents, k, built)
                     k -= 1
@@ -765,7 +859,7 @@ def climb_parents(problem, x, allowed, exact, parents, k, gains, space):
         for j in range(d):
             row[j] = alone[j] if allowed[j] else 0.0
         most = largest(row)
-        room = k < most_parents and left > FLOOR
+        room = k < limits[x] and left > FLOOR
         if room and most > max(threshold, 0.0) and turns > 0:
             u = first_near(row, most)
             if not exact and v[u] < UNSURE_VARIANCE:
@@ -775,8 +869,8 @@ def climb_parents(problem, x, allowed, exact, parents, k, gains, space):
             k += 1
             continue
         # The cheapest removal.
-        least, a = removal_costs(x, k, parents, W, inverse, beta, precision)
-        if k > 0 and turns > 0 and least <= least_gain(left + least, worth[k - 1], scale, kind):
+        least, a = removal_costs(x, k, parents, required, W, inverse, beta, precision)
+        if least < np.inf and turns > 0 and least <= least_gain(left + least, worth[k - 1], scale, kind):
             taken[parents[a]] = 0
             drop(parents, k, a)
             k -= 1
@@ -785,12 +879,14 @@ def climb_parents(problem, x, allowed, exact, parents, k, gains, space):
         # The best exchange; and what is not allowed, but would be exchanged or added if it were.
         for j in range(d):
             gains[j] = 0.0
-            if room and not allowed[j] and alone[j] > threshold:
+            if room and not allowed[j] and permitted[j, x] and alone[j] > threshold:
                 gains[j] = net_gain(-alone[j], left, worth[k], scale, kind)
         leaves, u = np.int64(-1), np.int64(-1)
         most = 0.0
         # A node that its parents determine has nothing left that others could explain better.
         for a in range(k if left > FLOOR else 0):
+            if required[parents[a], x]:
+                continue
             exchange_gains(a, k, W, v, c, inverse, beta, precision, row)
             cost = beta[a] * beta[a] / precision[a]
             least = EXCHANGE * left + ROUNDED * cost
@@ -798,7 +894,7 @@ def climb_parents(problem, x, allowed, exact, parents, k, gains, space):
                 if taken[j]:
                     row[j] = 0.0
                 elif not allowed[j]:
-                    if row[j] > cost + least:
+                    if permitted[j, x] and row[j] > cost + least:
                         gains[j] = max(gains[j], net_gain(cost - row[j], left, 0.0, scale, kind))
                     row[j] = 0.0
             best = largest(row) - cost
@@ -813,8 +909,12 @@ def climb_parents(problem, x, allowed, exact, parents, k, gains, space):
         parents[k - 1] = u
         built = np.int64(-1)
     for a in range(k):
-        cost = beta[a] * beta[a] / precision[a]
-        gains[parents[a]] = -net_gain(-cost, left + cost, worth[k - 1], scale, kind)
+        if required[parents[a], x]:
+            # Nobody asks what it is worth, but it matters.
+            gains[parents[a]] = -LEAST_NET
+        else:
+            cost = beta[a] * beta[a] / precision[a]
+            gains[parents[a]] = -net_gain(-cost, left + cost, worth[k - 1], scale, kind)
     return k, left
 
 
@@ -826,11 +926,12 @@ def select(x, limit, toggled, toggle, parents, k, problem, place, space, gains, 
     returns the link of the residual and the number of parents.
     """
     (_, _, scale, base), criterion = problem[0], problem[1]
+    permitted = problem[5][1]
     allowed, start = space[4][1], space[5][0]
     counts[SELECTIONS] += 1
     for j in range(place.shape[0]):
-        allowed[j] = place[j] < limit
-    allowed[toggled] = toggle
+        allowed[j] = place[j] < limit and permitted[j, x]
+    allowed[toggled] = toggle and permitted[toggled, x]
     allowed[x] = 0
     m = np.int64(0)
     for a in range(k):
@@ -860,11 +961,22 @@ def hope_of(x, price, problem, state, space, counts):
     _, place, links, sizes, _, _ = state
     bound, prices = problem[3], problem[1][3]
     if math.isnan(bound[x]):
-        # Selected from nothing, and thus the same whenever it is asked for.
-        none, parents = space[3][6], space[5][1]
-        to, k = select(x, place.shape[0], x, np.int64(0), parents, np.int64(0), problem, place, space, none, counts)
+        # Selected from what is required alone, and thus the same whenever it is asked for.
+        none, parents, required = space[3][6], space[5][1], problem[5][0]
+        k = np.int64(0)
+        for j in range(place.shape[0]):
+            if required[j, x]:
+                parents[k] = j
+                k += 1
+        to, k = select(x, place.shape[0], x, np.int64(0), parents, k, problem, place, space, none, counts)
         bound[x] = to + price * prices[k]
     return max(0.0, links[x] + price * prices[sizes[x]] - bound[x])
+
+
+@_kernel
+def comes_first(x, y, step, before):
+    """Whether ``x`` cannot go past ``y``, which is earlier (``step`` -1) or later (1)."""
+    return before[y, x] if step < 0 else before[x, y]
 
 
 @_kernel
@@ -890,6 +1002,8 @@ def try_places(x, step, best, sums, full, problem, state, space, found, counts):
     q = t + step
     while 0 <= q < d:
         y = order[q]
+        if comes_first(x, y, step, problem[5][2]):
+            break
         for one in (gains[x, y], gains[y, x]):
             balance += times * one if one > 0.0 else share * one
         if balance > 0.0 or full:
@@ -1012,6 +1126,16 @@ def draw_neighbour(x, gains, stream, pool):
 
 
 @_step
+def nearest_place(x, target, order, place, before):
+    """The place on the way to ``target`` beyond which ``x`` cannot go."""
+    q = place[x]
+    step = 1 if target > q else -1
+    while q != target and not comes_first(x, order[q + step], step, before):
+        q += step
+    return q
+
+
+@_step
 def perturb(total, problem, state, space, marks, stream, counts):
     """Move a node and two in its neighbourhood, each anywhere or next to what it has to do with."""
     order, place, _, sizes, gains, table = state
@@ -1024,6 +1148,7 @@ def perturb(total, problem, state, space, marks, stream, counts):
         target = draw(d, stream)
         if draw(np.int64(2), stream) == 0:
             target = place[draw_neighbour(x, gains, stream, pool)]
+        target = nearest_place(x, target, order, place, problem[5][2])
         if target != place[x]:
             k = copy_row(table, x, sizes[x], own)
             total = put(x, target, own, k, total, problem, state, space, marks, counts)
@@ -1141,7 +1266,8 @@ def search_orders(problem, limits, state, kept, space, marks, counts, sums, stre
 
     Parameters
     ----------
-    problem : statistics, criterion, ``worth`` (d,), ``bound`` (d,), greatest number of parents
+    problem : statistics, criterion, ``worth`` (d,), ``bound`` (d,), greatest numbers of parents (d,), what is known
+        Parents that are required are there from the start, and the order respects what comes before what.
     limits : array (d,)
         The parents of node i are first selected among the nodes placed before ``limits[i]``: its own place.
     state, kept : ``order``, ``place``, ``links``, ``sizes`` (d,), ``gains`` (d, d), parents of every node (d, d)
@@ -1201,24 +1327,29 @@ def search_orders(problem, limits, state, kept, space, marks, counts, sums, stre
 
 
 @_kernel
-def equal_variance_order(C, scale, order):
+def equal_variance_order(C, scale, before, order):
     """Greedy order for equal noise variances: next is the variable with the least variance given those taken.
 
-    Chen, Drton & Wang (2019).
+    Chen, Drton & Wang (2019). Of those, that is, that need not wait for others.
     """
     d = C.shape[0]
     W = np.empty((d + 1, d))
     v = np.ones(d)
-    taken = np.zeros(d, np.uint8)
+    waiting = np.zeros(d, np.int64)
+    for i in range(d):
+        for j in range(d):
+            waiting[j] += before[i, j]
     for t in range(d):
         least = np.inf
         u = np.int64(-1)
         for j in range(d):
-            if not taken[j] and v[j] * scale[j] < least:
+            if waiting[j] == 0 and v[j] * scale[j] < least:
                 least = v[j] * scale[j]
                 u = j
         order[t] = u
-        taken[u] = 1
+        waiting[u] = -1
+        for j in range(d):
+            waiting[j] -= before[u, j]
         add_parent(C, u, t, W, v)
 
 
@@ -1226,39 +1357,14 @@ def equal_variance_order(C, scale, order):
 
 
 @_kernel
-def order_with_precedence(p, before, predecessors, waiting, order):
-    """Repeatedly the node of least potential ``p`` (d,) whose predecessors are placed; ties by index.
-
-    ``before`` (d, d) is a strict partial order and ``predecessors`` (d,) has its column sums; ``waiting`` (d,) is for
-    the numbers of predecessors still to come.
-    """
-    d = before.shape[0]
-    for j in range(d):
-        waiting[j] = predecessors[j]
-    for t in range(d):
-        node = np.int64(-1)
-        for j in range(d):
-            if waiting[j] == 0 and (node < 0 or p[j] < p[node]):
-                node = j
-        order[t] = node
-        waiting[node] = -1
-        for j in range(d):
-            waiting[j] -= before[node, j]
-
-
-@_kernel
 def decode_constrained(z, required, allowed, before, limits, A):
     """Vec2DAG of a batch ``z`` (B, m) into ``A`` (B, d, d) under knowledge; see :func:`vec2dag.graph.vec2dag`."""
     d = required.shape[0]
-    predecessors = np.zeros(d, np.int64)
-    for i in range(d):
-        for j in range(d):
-            predecessors[j] += before[i, j]
-    waiting, order = np.empty(d, np.int64), np.empty(d, np.int64)
+    order = np.empty(d, np.int64)
     place, parents = np.empty(d, np.int64), np.empty(d, np.int64)
     strength = np.empty(d)
     for b in range(z.shape[0]):
-        order_with_precedence(z[b, :d], before, predecessors, waiting, order)
+        order_with_precedence(z[b, :d], before, order)
         for t in range(d):
             place[order[t]] = t
             parents[t] = 0

@@ -18,7 +18,7 @@ LEAST_P = 1e-16
 class EdgeTable(dict[str, list[Any]]):
     """Edges by column, strongest first: what ``pandas.DataFrame`` and ``polars.DataFrame`` take, and ``print`` shows.
 
-    Columns are ``source``, ``target``, ``direction`` ("oriented" by the score, or "free": the score does not tell it),
+    Columns are ``source``, ``target``, ``direction`` ("oriented" by the score, "known" beforehand, or "free": neither),
     ``coefficient`` (of the linear regression of the target on its parents) and, where pruning has tested edges,
     ``p_value`` (of the edge, not of its direction).
     """
@@ -35,13 +35,16 @@ class EdgeTable(dict[str, list[Any]]):
         free: NDArray[np.bool_],
         verdicts: Sequence[Verdict] = (),
         linear: bool = True,
+        known: NDArray[np.bool_] | None = None,
     ) -> "EdgeTable":
-        """Of a graph ``A``, with coefficients and free directions, each (d, d)."""
+        """Of a graph ``A``, with coefficients, and free and known directions, each (d, d)."""
         edges = sorted(np.argwhere(A).tolist(), key=lambda e: -abs(weights[e[0], e[1]]))
         table = cls(
             source=[names[i] for i, _ in edges],
             target=[names[j] for _, j in edges],
-            direction=["free" if free[i, j] else "oriented" for i, j in edges],
+            direction=[
+                "free" if free[i, j] else "known" if known is not None and known[i, j] else "oriented" for i, j in edges
+            ],
             coefficient=[float(weights[i, j]) for i, j in edges],
         )
         tested = {(v.source, v.target): v.value for v in verdicts if v.statistic == "p-value"}
@@ -60,7 +63,7 @@ class EdgeTable(dict[str, list[Any]]):
         cells = [
             (
                 shown(row["source"]),
-                "---" if row["direction"] == "free" else "-->",
+                {"free": "---", "known": "==>"}.get(row["direction"], "-->"),
                 shown(row["target"]),
                 f"{row['coefficient']:.4g}",
                 "" if row.get("p_value") is None else as_p_value(row["p_value"]),
@@ -81,6 +84,8 @@ class EdgeTable(dict[str, list[Any]]):
                 "--> : oriented by the score, if its assumptions hold; how sure that is only other rows can tell: fit "
                 "again on resampled ones"
             )
+        if "known" in self["direction"]:
+            lines.append("==> : the edge, or its direction, is as it is because that is known")
         if tested:
             lines.append("p-value: of the edge, not of its direction")
         if not self.linear:

@@ -9,6 +9,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy, deepcopy
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,7 +37,8 @@ from ._settings import Settings
 from .edges import EdgeTable, removed_edges
 from .files.atomic import PathLike, as_json, write_together
 from .files.graphs import graph_files, to_networkx
-from .graph import as_adjacency, cpdag, skeleton, topological_order
+from .graph import as_adjacency, cpdag, maximally_oriented, skeleton, topological_order
+from .knowledge import Knowledge
 from .metrics import r2_scores, sortability
 from .moments import Moments
 from .progress import announce_compilation, progress_bar
@@ -152,8 +154,10 @@ class ALIAS(BaseEstimator):
     standardize : bool or "auto", default "auto"
         Whether to divide the columns by their standard deviations first. ``"auto"`` does so for regressions that depend
         on units, as ``"gp"`` does, unless the criterion takes variances to be equal; ``standardized_`` says whether.
-    knowledge : None
-        Background knowledge: still to come.
+    knowledge : Knowledge, optional
+        What is known of the graph, by the names of the columns: edges that are required or forbidden, tiers, limits
+        (:class:`vec2dag.Knowledge`, or what :meth:`Knowledge.of` takes). Only graphs that agree with it are searched,
+        and pruning keeps what is required.
     time_budget : float, optional
         Seconds after which the best graph so far is taken.
     checkpoint : path, optional
@@ -176,7 +180,7 @@ class ALIAS(BaseEstimator):
         The DAG with the best score, before pruning.
     cpdag_ : array of shape (d, d), uint8
         Only for linear ``"bic-nv"`` and ``"ebic-nv"``, which cannot tell members of a Markov equivalence class apart: 1
-        in both directions where the data do not determine the direction.
+        in both directions where neither the data nor what is known determine the direction.
     edges_ : EdgeTable
         The edges with names, strongest first; ``pandas.DataFrame(model.edges_)`` is a frame of them.
     prune_table_ : list of Verdict
@@ -197,7 +201,9 @@ class ALIAS(BaseEstimator):
         All that the search returned.
     n_iter_ : int
     free_ : array of shape (d, d), bool
-        Edges whose direction the score does not determine.
+        Edges whose direction neither the score nor what is known determines.
+    known_ : array of shape (d, d), bool
+        Edges that are there, or are directed as they are, because of what is known.
     parameters_ : dict
         The parameters with which the model was fitted.
     notes_ : list of str
@@ -337,6 +343,7 @@ class ALIAS(BaseEstimator):
             moments = moments.standardised()
         linear = LinearOnTable(moments)
         score = self._make_score(data, moments)
+        self._constraints = Knowledge.of(self.knowledge, self._names).bind(self._names)
         self._warn_of(data, score)
         pruner = self._pruner(score)
         if isinstance(data, Moments) and hasattr(pruner, "explain") and getattr(pruner, "needs_rows", True):
@@ -350,6 +357,7 @@ class ALIAS(BaseEstimator):
                 algorithm=self._algorithm(),
                 init=self.init,
                 refine=self.refine,
+                knowledge=None if self._constraints.trivial else self._constraints,
                 time_budget=None if self.time_budget is None else share * self.time_budget,
                 callback=callback,
                 checkpoint=self._checkpoint(),
@@ -364,10 +372,10 @@ class ALIAS(BaseEstimator):
             with until(math.inf if self.time_budget is None else start + self.time_budget):
                 A, self.prune_table_ = self._pruned(pruner, data, linear, found.A)
         except OutOfTime:
-            found = dataclasses.replace(found, stopped="time")
+            found = replace(found, stopped="time")
             warn("the time was over before pruning had ended: the graph is the one that the search found, not pruned")
         except KeyboardInterrupt:
-            found = dataclasses.replace(found, stopped="interrupted")
+            found = replace(found, stopped="interrupted")
             warn("interrupted while pruning: the graph is the one that the search found, not pruned")
         self._describe(found, A, linear, score)
         self._diagnose(moments, score)
@@ -375,10 +383,6 @@ class ALIAS(BaseEstimator):
     # The steps of fit, in the order of their use.
 
     def _check_parameters(self) -> None:
-        if self.knowledge is not None:
-            raise NotImplementedError(
-                f"knowledge={self.knowledge!r}: background knowledge is coming in a later version"
-            )
         Budget(self.time_budget)
         effective_jobs(self.n_jobs)
         named = is_criterion(self.criterion)
@@ -415,7 +419,7 @@ class ALIAS(BaseEstimator):
             self._names = X.names if names is None else check_names(names, d)
             self.feature_names_in_ = np.array(self._names, dtype=object)
             self.n_samples_ = X.n
-            return dataclasses.replace(X, names=self._names)
+            return replace(X, names=self._names)
         labels = frame_labels(X)
         if labels is None and len(shape := as_numbers(X).shape) != 2:
             raise ValueError(f"X must be a 2-D array (rows, columns), got shape {shape}")
@@ -506,9 +510,15 @@ class ALIAS(BaseEstimator):
         if hasattr(pruner, "explain"):
             rows = getattr(pruner, "needs_rows", True)
             verdicts = pruner.explain(data if rows else linear, A, n_jobs=self.n_jobs)
+            required = self._constraints.required
+            verdicts = [
+                replace(v, kept=True, reason="required") if required[v.source, v.target] else v for v in verdicts
+            ]
             pruned = pruning.kept(A, verdicts)
         else:
             pruned = as_adjacency(pruner(data, A.copy()), "the result of prune")
+            if pruned.shape == A.shape:
+                pruned = pruned | (A & self._constraints.required)
         if pruned.shape != A.shape:
             raise ValueError(f"prune must return a graph of shape {A.shape}, got {pruned.shape}")
         if (pruned > A).any():
@@ -527,9 +537,13 @@ class ALIAS(BaseEstimator):
         self.n_iter_ = found.n_iter
         self.weights_ = linear.coefficients(A)
         self.causal_order_ = topological_order(A)
+        known = self._constraints
+        self.known_ = A.astype(bool) & (known.required | ~known.allowed.T)
         if score.score_equivalent:
             # An edge that was free before pruning stays free: pruning must not create a collider.
-            self.cpdag_ = cpdag(self.adjacency_raw_) * skeleton(A)
+            by_data = cpdag(self.adjacency_raw_)
+            self.cpdag_ = maximally_oriented(by_data, known.required, known.allowed) * skeleton(A)
+            self.known_ = A.astype(bool) & (known.required | (by_data & by_data.T & ~self.free_))
 
     def _diagnose(self, moments: Moments, score: GraphScore) -> None:
         """How well the scale of the columns alone would have sorted the estimated graph."""
@@ -587,16 +601,24 @@ class ALIAS(BaseEstimator):
 
     @property
     def graph_(self) -> "networkx.DiGraph":
-        """The estimated DAG with names; edges have ``weight`` and ``direction`` ("oriented" or "free")."""
+        """The estimated DAG with names; edges have ``weight`` and ``direction`` ("oriented", "known" or "free")."""
         check_is_fitted(self)
-        return to_networkx(self.adjacency_matrix_, self._names, weights=self.weights_, free=self.free_)
+        return to_networkx(
+            self.adjacency_matrix_, self._names, weights=self.weights_, free=self.free_, known=self.known_
+        )
 
     @property
     def edges_(self) -> EdgeTable:
         """The edges with names, strongest first."""
         check_is_fitted(self)
         return EdgeTable.of(
-            self._names, self.adjacency_matrix_, self.weights_, self.free_, self.prune_table_, self._linear
+            self._names,
+            self.adjacency_matrix_,
+            self.weights_,
+            self.free_,
+            self.prune_table_,
+            self._linear,
+            self.known_,
         )
 
     def summary(self) -> str:
@@ -694,7 +716,9 @@ class ALIAS(BaseEstimator):
         """
         run = self.run()
         content = {key: value for key, value in about.items() if key not in run} | run | about
-        graph = graph_files(self.adjacency_matrix_, self._names, weights=self.weights_, free=self.free_)
+        graph = graph_files(
+            self.adjacency_matrix_, self._names, weights=self.weights_, free=self.free_, known=self.known_
+        )
         return write_together(folder, graph | {"run.json": as_json(content)})
 
 

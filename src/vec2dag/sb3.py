@@ -74,7 +74,7 @@ class _Scored:
             raise ValueError(
                 f"an action has {vec_dim(self.d)} numbers for {self.d} nodes, got shape {vectors.shape[1:]}"
             )
-        self.A = vec2dag(np.clip(vectors, -self.bound, self.bound))
+        self.A = vec2dag(np.clip(vectors, -self.bound, self.bound), constraints=self._score.constraints)
         self.rewards = self._score(self.A)
         top = int(self.rewards.argmax())
         if self.rewards[top] > self.best_score:
@@ -403,7 +403,7 @@ class _Recorder(BaseCallback):
         assert isinstance(env, DagVecEnv)
         assert env.best_A is not None
         self.record.offer(env.best_A, env.best_score)
-        mode = policy.mode()
+        mode = policy.mode(env._score.constraints)
         if self.mode is None or not np.array_equal(mode, self.mode):
             self.mode = mode
             self.record.offer(mode, float(env._score(mode)))

@@ -1,6 +1,7 @@
 """``vec2dag discover``: the causal graph of a table."""
 
 import argparse
+import csv
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
@@ -15,8 +16,9 @@ DISCOVER = """\
 Learn the causal graph (a DAG) behind a table and write it to a folder.
 
 DATA is a CSV, TSV, Parquet, NPY or NPZ file, packed with gzip or not, with one row per observation and one
-numeric column per variable; - for the standard input; or the name of a bundled dataset (sachs). The folder receives graph.json, adjacency.csv, cpdag.csv,
-graph.dot, graph.graphml and run.json (what was run, with which versions and seed, in how many seconds).
+numeric column per variable; - for the standard input; or the name of a bundled dataset (sachs). The folder
+receives graph.json, adjacency.csv, cpdag.csv, graph.dot, graph.graphml and run.json (what was run, with which
+versions and seed, in how many seconds).
 """
 
 EXAMPLES = """\
@@ -83,6 +85,28 @@ def add_to(commands: Any) -> None:
     )
     model.add_argument("--prune-threshold", type=float, metavar="T", help="of linear (default: 0.3)")
     model.add_argument("--prune-alpha", type=float, metavar="P", help="significance for cam and ci (default: 0.001)")
+    known = p.add_argument_group("what is known")
+    known.add_argument(
+        "--knowledge", type=Path, metavar="FILE", help="required, forbidden and ordered edges: JSON, or Tetrad's text"
+    )
+    known.add_argument("--require", action="append", default=[], metavar='"A -> B"', help="this edge is in the graph")
+    known.add_argument(
+        "--forbid", action="append", default=[], metavar='"A -> B"', help='this edge is not; "gene* -> age" are many'
+    )
+    known.add_argument(
+        "--tier", action="append", default=[], metavar="A,B", help="the first, second ... of these comes first, second"
+    )
+    known.add_argument("--exogenous", action="append", default=[], metavar="A,B", help="columns without causes")
+    known.add_argument("--max-parents", type=int, metavar="N", help="of every column at most")
+    time = p.add_argument_group("time series")
+    time.add_argument("--lags", type=int, metavar="N", help="add the columns of 1 to N rows before as possible causes")
+    time.add_argument("--time", metavar="NAME", help="the column that orders the rows (default: they are in order)")
+    time.add_argument(
+        "--contemporaneous",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="with --lags: edges within the same row (default: yes)",
+    )
     search = p.add_argument_group("search")
     search.add_argument(
         "--algorithm",
@@ -115,7 +139,11 @@ def run(arguments: argparse.Namespace) -> int:
 
     from ..estimator import ALIAS
 
-    model = ALIAS(**parameters, verbose=int(_is_terminal() and not arguments.quiet))
+    knowledge = _knowledge(arguments)
+    series = _series(arguments, X, names)
+    if series is not None:
+        X, names, knowledge = series.X, series.names, series.knowledge | knowledge
+    model = ALIAS(**parameters, knowledge=knowledge, verbose=int(_is_terminal() and not arguments.quiet))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.fit(X, names=names)
@@ -134,6 +162,40 @@ def run(arguments: argparse.Namespace) -> int:
         written = f"; written to {arguments.output}"
         show(f"{model.summary()}{written}", written)
     return INTERRUPTED if model.search_.stopped == "interrupted" else DONE
+
+
+def _knowledge(arguments: argparse.Namespace) -> Any:
+    """What is known, from a file and from options."""
+    from ..knowledge import Knowledge
+
+    said = Knowledge(
+        required=arguments.require,
+        forbidden=arguments.forbid,
+        tiers=[_names(tier) for tier in arguments.tier],
+        exogenous=[name for text in arguments.exogenous for name in _names(text)],
+        max_parents=arguments.max_parents,
+    )
+    return said if arguments.knowledge is None else Knowledge.read(arguments.knowledge) | said
+
+
+def _names(text: str) -> list[str]:
+    """Names with commas between them; those that have commas themselves stand in double quotes."""
+    return [name.strip() for name in next(csv.reader([text], skipinitialspace=True))]
+
+
+def _series(arguments: argparse.Namespace, X: Any, names: tuple[str, ...]) -> Any:
+    """The table with the columns of rows before, if asked."""
+    from ..knowledge import lagged
+
+    if arguments.lags is None:
+        for option, used in (
+            ("--time", arguments.time is not None),
+            ("--no-contemporaneous", not arguments.contemporaneous),
+        ):
+            if used:
+                raise ValueError(f"{option} has no effect without --lags")
+        return None
+    return lagged(X, arguments.lags, names=names, time=arguments.time, contemporaneous=arguments.contemporaneous)
 
 
 def _is_terminal() -> bool:

@@ -26,7 +26,7 @@ def to_dot(edges: Iterable[Mapping[str, Any]], nodes: Iterable[str]) -> str:
     Parameters
     ----------
     edges : iterable of mappings
-        Each with `source`, `target`, `weight` (a number or None) and `direction` ("free" or "oriented").
+        Each with `source`, `target`, `weight` (a number or None) and `direction` ("free", "known" or "oriented").
     nodes : iterable of str
         Names of all nodes.
 
@@ -47,6 +47,8 @@ def to_dot(edges: Iterable[Mapping[str, Any]], nodes: Iterable[str]) -> str:
         if edge["direction"] == "free":
             any_free = True
             attributes += ["dir=none", "style=dashed"]
+        elif edge["direction"] == "known":
+            attributes.append("style=bold")
         suffix = f" [{', '.join(attributes)}]" if attributes else ""
         body.append(f"  {_identifier(edge['source'])} -> {_identifier(edge['target'])}{suffix};")
     legend = ["  // dashed, no arrowhead: the data do not determine the direction"] if any_free else []

@@ -13,9 +13,9 @@ Edges = list[tuple[str, str]]
 _HEADINGS = (("source", "target"), ("from", "to"), ("cause", "effect"), ("parent", "child"))
 _DIRECTION = "direction"
 _FREE = ("free", "undirected", "--", "---")
-_ORIENTED = ("oriented", "directed", "->", "-->")
+_ORIENTED = ("oriented", "known", "directed", "->", "-->", "==>")
 # two blanks or more part the effect from the numbers after it: one may be part of a name
-_PRINTED = re.compile(r"\s*(?P<source>\S.*?)\s+(?P<arrow>-->|---)\s+(?P<target>\S.*?)(?:\s{2,}\S.*)?\s*")
+_PRINTED = re.compile(r"\s*(?P<source>\S.*?)\s+(?P<arrow>-->|---|==>)\s+(?P<target>\S.*?)(?:\s{2,}\S.*)?\s*")
 _REMOVED = "removed by pruning ("
 
 
@@ -67,7 +67,9 @@ def listed_edges(name: str, header: Sequence[str], ends: tuple[int, int], rows: 
         if how in _FREE:
             edges.append((target, source))
         elif how not in _ORIENTED:
-            raise InputError(f"{name}: the direction of an edge must be 'free' or 'oriented', got '{shown(how)}'")
+            raise InputError(
+                f"{name}: the direction of an edge must be 'free', 'oriented' or 'known', got '{shown(how)}'"
+            )
     return edges
 
 

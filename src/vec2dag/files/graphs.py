@@ -33,6 +33,7 @@ def write_graph(
     *,
     weights: ArrayLike | None = None,
     free: ArrayLike | None = None,
+    known: ArrayLike | None = None,
 ) -> list[Path]:
     """Write a graph as graph.json, adjacency.csv, graph.dot and graph.graphml: all of them, or none.
 
@@ -52,6 +53,8 @@ def write_graph(
     free : array-like of shape (d, d), bool, optional
         Symmetric; True where the data do not determine the direction. The attribute `direction` of an edge is
         "free" there and "oriented" elsewhere; DOT draws a free edge dashed and without an arrowhead.
+    known : array-like of shape (d, d), bool, optional
+        True where an edge or its direction was known beforehand: its `direction` is "known", and DOT draws it bold.
 
     Returns
     -------
@@ -65,20 +68,25 @@ def write_graph(
     InputError
         The folder, or a file in it, cannot be written; then nothing has changed.
     """
-    content = graph_files(A, names, weights=weights, free=free)
+    content = graph_files(A, names, weights=weights, free=free, known=known)
     return write_together(directory, content, stale=() if CPDAG in content else _stale(Path(directory)))
 
 
 def graph_files(
-    A: ArrayLike, names: Sequence[str], *, weights: ArrayLike | None = None, free: ArrayLike | None = None
+    A: ArrayLike,
+    names: Sequence[str],
+    *,
+    weights: ArrayLike | None = None,
+    free: ArrayLike | None = None,
+    known: ArrayLike | None = None,
 ) -> dict[str, bytes]:
     """What :func:`write_graph` writes, by the names of the files."""
-    edges, nodes = _edges(A, names, weights, free)
+    edges, nodes = _edges(A, names, weights, free, known)
     content = {
         "graph.json": _to_json(edges, nodes),
         "adjacency.csv": _to_csv(edges, nodes),
         "graph.dot": to_dot(edges, nodes),
-        "graph.graphml": _to_graphml(to_networkx(A, names, weights, free)),
+        "graph.graphml": _to_graphml(to_networkx(A, names, weights, free, known)),
     }
     if free is not None:
         content[CPDAG] = _to_cpdag(edges, nodes)
@@ -97,7 +105,11 @@ def _stale(folder: Path) -> tuple[str, ...]:
 
 
 def to_networkx(
-    A: ArrayLike, names: Sequence[str], weights: ArrayLike | None = None, free: ArrayLike | None = None
+    A: ArrayLike,
+    names: Sequence[str],
+    weights: ArrayLike | None = None,
+    free: ArrayLike | None = None,
+    known: ArrayLike | None = None,
 ) -> networkx.DiGraph:
     """A networkx graph whose nodes are the column names, in their order, as DoWhy takes it.
 
@@ -111,6 +123,8 @@ def to_networkx(
         Edge attribute `weight`.
     free : array-like of shape (d, d), bool, optional
         Edge attribute `direction`: "free" where True, "oriented" elsewhere.
+    known : array-like of shape (d, d), bool, optional
+        Edge attribute `direction`: "known" where True.
 
     Returns
     -------
@@ -119,7 +133,7 @@ def to_networkx(
     """
     import networkx as nx
 
-    edges, nodes = _edges(A, names, weights, free)
+    edges, nodes = _edges(A, names, weights, free, known)
     graph = nx.DiGraph()
     graph.add_nodes_from(nodes)
     for edge in edges:
@@ -129,7 +143,7 @@ def to_networkx(
 
 
 def _edges(
-    A: ArrayLike, names: Sequence[str], weights: ArrayLike | None, free: ArrayLike | None
+    A: ArrayLike, names: Sequence[str], weights: ArrayLike | None, free: ArrayLike | None, known: ArrayLike | None
 ) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
     """Edges as dictionaries with source, target, weight and direction, and the checked names."""
     adjacency = np.asarray(A)
@@ -137,8 +151,11 @@ def _edges(
         raise ValueError(f"A must be a square matrix, got shape {adjacency.shape}")
     nodes = check_names(names, len(adjacency))
     W = None if weights is None else np.asarray(weights, dtype=np.float64)
-    F = np.zeros(adjacency.shape, dtype=bool) if free is None else np.asarray(free, dtype=bool)
-    for parameter, matrix in (("weights", W), ("free", F)):
+    F, K = (
+        np.zeros(adjacency.shape, dtype=bool) if marks is None else np.asarray(marks, dtype=bool)
+        for marks in (free, known)
+    )
+    for parameter, matrix in (("weights", W), ("free", F), ("known", K)):
         if matrix is not None and matrix.shape != adjacency.shape:
             raise ValueError(f"{parameter} must have the shape of A, {adjacency.shape}, got {matrix.shape}")
     if W is not None and not np.isfinite(W[adjacency != 0]).all():
@@ -150,7 +167,7 @@ def _edges(
             "source": nodes[i],
             "target": nodes[j],
             "weight": None if W is None else float(W[i, j]),
-            "direction": "free" if F[i, j] else "oriented",
+            "direction": "free" if F[i, j] else "known" if K[i, j] else "oriented",
         }
         for i, j in np.argwhere(adjacency != 0)
     ]

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
+from .. import _kernels
 from .._checks import listing, quoted, shown
 from ..graph import as_adjacency, is_dag, reachable
 
@@ -75,7 +77,32 @@ class Constraints:
             f"allowed, parents of {limited} limited)"
         )
 
+    @classmethod
+    def none(cls, names: Sequence[str]) -> Constraints:
+        """Those of somebody who knows nothing: every DAG is permitted."""
+        d = len(names)
+        open_ = np.zeros((d, d), np.int8)
+        return consequences(Stated(tuple(names), open_ > 0, open_, np.full(d, max(d - 1, 0))))
+
     @property
+    def arrays(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_], NDArray[np.int64]]:
+        """What the compiled kernels ask for (:mod:`vec2dag._kernels`)."""
+        return self.required, self.allowed, self.before, self.max_parents
+
+    def respects(self, order: NDArray[np.int64]) -> bool:
+        """Whether everything stands in ``order`` (d,) after what must come before it."""
+        place = np.argsort(order)
+        return not (self.before & (place[:, None] > place)).any()
+
+    def extend(self, order: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The order (d,) itself, changed where something stands in it before what must come before that."""
+        if self.respects(order):
+            return order
+        extended = np.empty(len(order), np.int64)
+        _kernels.order_with_precedence(np.argsort(order).astype(np.float64), self.before, extended)
+        return extended
+
+    @cached_property
     def trivial(self) -> bool:
         """Whether every DAG is permitted."""
         d = len(self.names)

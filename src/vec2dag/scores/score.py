@@ -5,15 +5,17 @@ residuals and the numbers of parents become one number). All scores are divided 
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from copy import copy
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _kernels
-from .._checks import choose
+from .._checks import choose, default_names
 from .._settings import Settings
 from ..graph import as_adjacency
+from ..knowledge import Constraints, Knowledge
 from ..moments import Moments
 from .criteria import Criterion, as_criterion
 from .gp import GaussianProcess
@@ -40,6 +42,31 @@ class GraphScore:
 
     d: int
     local: LocalScores | None = None
+    _constraints: Constraints | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the columns."""
+        return default_names(self.d)
+
+    @property
+    def constraints(self) -> Constraints:
+        """What is known of the graph: searches stay within what it permits."""
+        if self._constraints is None:
+            self._constraints = Constraints.none(self.names)
+        return self._constraints
+
+    def under(self, knowledge: Any) -> Self:
+        """The same score for a search among the graphs that agree with what is known.
+
+        Parameters
+        ----------
+        knowledge : Knowledge, Constraints, or what :meth:`vec2dag.Knowledge.of` takes
+        """
+        known = knowledge if isinstance(knowledge, Constraints) else Knowledge.of(knowledge, self.names)
+        restricted = copy(self)
+        restricted._constraints = known if isinstance(known, Constraints) else known.bind(self.names)
+        return restricted
 
     @property
     def name(self) -> str:
@@ -132,11 +159,16 @@ class Score(GraphScore):
     ) -> None:
         self.criterion = as_criterion(criterion)
         self.regression = bind(X, regression, names)
-        self.n, self.d, self.names = self.regression.n, self.regression.d, self.regression.names
+        self.n, self.d = self.regression.n, self.regression.d
         self.local = self.regression.local(cache, n_jobs)
         self.compiled = self.criterion.compiled(self.n, self.d)
         _, self.penalty, _, self.prices = self.compiled
         self.steps = self.penalty * np.diff(self.prices)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the columns."""
+        return self.regression.names
 
     @property
     def statistics(self) -> Any:

@@ -139,16 +139,17 @@ def _eliminate(score: Score, order: NDArray[np.int64]) -> Candidate:
     In every round each node loses its worst parent, if that improves the score. Removals from different nodes gain at
     least as much together as one by one, under equal variances too: ``ln(1 + a + b) <= ln(1 + a) + ln(1 + b)``.
     """
-    place = np.argsort(order)
-    A = (place[:, None] < place).astype(np.uint8)
+    place, known = np.argsort(order), score.constraints
+    A = ((place[:, None] < place) & known.allowed).astype(np.uint8)
     nodes, least = np.arange(score.d), resolution(score)
     while True:
         links, table = score.toggles(A)
+        sizes = A.sum(axis=0, dtype=np.int64)
         # A node without parents has no last one: what is looked up there is not used.
-        last = score.steps[A.sum(axis=0, dtype=np.int64) - 1]
-        gain = np.where(A, score.change(table.T, float(links.sum())) + last, -np.inf)
+        last = score.steps[sizes - 1]
+        gain = np.where(A & ~known.required, score.change(table.T, float(links.sum())) + last, -np.inf)
         worst = gain.argmax(axis=0)
-        losing = gain[worst, nodes] > least
+        losing = (gain[worst, nodes] > least) | (sizes > known.max_parents)
         if not losing.any():
             return Candidate(A, float(score(A)), order)
         A[worst[losing], nodes[losing]] = 0
@@ -157,6 +158,7 @@ def _eliminate(score: Score, order: NDArray[np.int64]) -> Candidate:
 def _edge_descent(score: Score, start: Candidate, budget: Budget) -> Iterator[Candidate]:
     """Add, remove or reverse single edges while that improves the score and there is time; every better graph."""
     A, best, d, least = start.A.copy(), start.score, score.d, resolution(score)
+    known = score.constraints
     while True:
         links, table = score.toggles(A)
         total = float(links.sum())
@@ -165,10 +167,11 @@ def _edge_descent(score: Score, start: Candidate, budget: Budget) -> Iterator[Ca
         following, last = score.steps[sizes], score.steps[sizes - 1]
         # gain[j, i] of toggling j -> i; an edge may be added unless i reaches j.
         gain = score.change(table.T, total) - np.where(on, -last, following)
-        gain[(~on & reach.T) | np.eye(d, dtype=bool)] = -np.inf
+        closed = ~known.allowed | (sizes >= known.max_parents)
+        gain[(~on & (reach.T | closed)) | (on & known.required) | np.eye(d, dtype=bool)] = -np.inf
         # Reversal of j -> i: remove it, add i -> j; possible unless another path leads from j to i.
         turn = score.change(table.T + table, total) - (following[:, None] - last)
-        turn[~on | _detour(A, reach)] = -np.inf
+        turn[~on | known.required | closed.T | _detour(A, reach)] = -np.inf
         better = np.argwhere(np.maximum(gain, turn) > least)
         better = better[np.argsort(-np.maximum(gain, turn)[tuple(better.T)], kind="stable")]
         before = best
@@ -180,12 +183,13 @@ def _edge_descent(score: Score, start: Candidate, budget: Budget) -> Iterator[Ca
             changed[j, i] ^= 1
             if turn[j, i] > gain[j, i]:
                 changed[i, j] ^= 1
-            if is_dag(changed) and (value := float(score(changed))) > best + least:
+            if is_dag(changed) and known.permits(changed) and (value := float(score(changed))) > best + least:
                 A, best = changed, value
         if best == before:
             return
         # Of the orders of A the one nearest to the old: where they agree, insertions have been tried.
-        yield Candidate(A.copy(), best, start.order[topological_order(A[np.ix_(start.order, start.order)])])
+        fixed = (A | known.before)[np.ix_(start.order, start.order)]
+        yield Candidate(A.copy(), best, start.order[topological_order(fixed)])
 
 
 def _reachable(A: NDArray[np.uint8]) -> NDArray[np.bool_]:

@@ -103,6 +103,7 @@ class CompiledDescent(Stateful):
 
     def walk(self, order: NDArray[np.int64], A: NDArray[np.uint8] | None = None, seed: int = 0) -> "Walk":
         """A descent from an order and, if given, the parents in ``A`` (d, d) that it allows; to be advanced."""
+        order = self.score.constraints.extend(order)
         # Under equal variances what a node can gain at most depends on the others, and thus on the walk.
         bound = self.bound if self.score.criterion.decomposable else np.full(self.score.d, np.nan)
         return Walk(self.score, order, A, seed, bound, self.resolution)
@@ -160,17 +161,19 @@ class Walk(Stateful):
         self.score, self.resolution, self.quota, self.goal = score, least, 10, 0
         self._lock = threading.Lock()
         self.worth, self.bound = np.zeros(d), bound
-        self.problem = (
-            score.statistics, score.compiled, self.worth, self.bound, min(d - 1, max(score.n - 2, 0)),
-        )  # fmt: skip
+        known = score.constraints
+        # Beyond n - 2 parents there is nothing left to explain.
+        most = np.minimum(known.max_parents, max(score.n - 2, 0))
+        self.problem = (score.statistics, score.compiled, self.worth, self.bound, most, known.arrays)
         place = np.empty(d, np.int64)
         place[order] = np.arange(d)
         self.limits = place
         table, sizes = np.zeros((d, d), np.int64), np.zeros(d, np.int64)
-        if A is not None:
-            sizes[:] = A.sum(axis=0, dtype=np.int64)
+        if A is not None or known.required.any():
+            first = known.required if A is None else known.required | A.astype(bool)
+            sizes[:] = first.sum(axis=0, dtype=np.int64)
             for i in range(d):
-                table[i, : sizes[i]] = np.flatnonzero(A[:, i])
+                table[i, : sizes[i]] = np.flatnonzero(first[:, i])
         self.state = (order.astype(np.int64), place, np.zeros(d), sizes, np.zeros((d, d)), table)
         self.kept = tuple(part.copy() for part in self.state)
         self.space = (
@@ -266,8 +269,12 @@ class _Choice:
 class _Passage:
     """A node on its way through the order, in one direction, with the selections that differ where it is."""
 
-    def __init__(self, order: list[int], choices: dict[int, _Choice], node: int, direction: int) -> None:
+    def __init__(
+        self, order: list[int], choices: dict[int, _Choice], node: int, direction: int, fixed: NDArray[np.bool_]
+    ) -> None:
         self.order, self.choices, self.node, self.direction = order, choices, node, direction
+        # What the node cannot go past.
+        self.fixed = fixed[:, node] if direction < 0 else fixed[node]
         self.place = order.index(node)
         self.before = frozenset(order[: self.place])
         self.changed = {node: choices[node]}
@@ -275,7 +282,8 @@ class _Passage:
 
     @property
     def goes_on(self) -> bool:
-        return 0 <= self.place + self.direction < len(self.order)
+        following = self.place + self.direction
+        return 0 <= following < len(self.order) and not self.fixed[self.order[following]]
 
     def step(self) -> list[tuple[int, frozenset[int], frozenset[int]]]:
         """Go past the next node; the two change sides, and nobody else notices: what to select for them."""
@@ -316,6 +324,11 @@ class LocalDescent(Stateful):
     def __init__(self, score: Score, hint: NDArray[np.uint8] | None = None, budget: Budget | None = None) -> None:
         self.score, self.budget, self.resolution = score, budget or Budget(), resolution(score)
         self.hint = np.zeros((score.d, score.d), np.uint8) if hint is None else hint
+        self.known = score.constraints
+        self.allowed, self.required = (
+            [frozenset(np.flatnonzero(column).tolist()) for column in edges.T]
+            for edges in (self.known.allowed, self.known.required)
+        )
         self.selected: dict[tuple[int, frozenset[int]], _Choice] = {}
         # The price of an edge in units of links; under equal variances it follows the total.
         self.price = score.penalty * score.d
@@ -340,11 +353,12 @@ class LocalDescent(Stateful):
 
     def select(self, wanted: list[tuple[int, frozenset[int], frozenset[int]]]) -> list[_Choice]:
         """The parents of each node among those allowed, climbing from given ones: ``(node, allowed, start)``."""
+        wanted = [self._permitted(*one) for one in wanted]
         climbs = {(node, allowed): start for node, allowed, start in wanted if (node, allowed) not in self.selected}
         costs = self._costs([(node, start) for (node, _), start in climbs.items()])
         at = {key: _Choice(start, cost) for (key, start), cost in zip(climbs.items(), costs, strict=True)}
         while at:
-            options = [(key, at[key].parents ^ {j}) for key in at for j in sorted(key[1])]
+            options = [(key, option) for key in at for option in self._options(*key, at[key].parents)]
             try:
                 costs = self._costs([(node, parents) for (node, _), parents in options])
             except OutOfTime:
@@ -359,6 +373,25 @@ class LocalDescent(Stateful):
             at = {key: best[key] for key in at if key not in done}
         return [self.selected[node, allowed] for node, allowed, _ in wanted]
 
+    def _permitted(
+        self, node: int, allowed: frozenset[int], start: frozenset[int]
+    ) -> tuple[int, frozenset[int], frozenset[int]]:
+        """What to select, within what is known."""
+        allowed, needed = allowed & self.allowed[node], self.required[node]
+        start = (start & allowed) | needed
+        room = int(self.known.max_parents[node]) - len(needed)
+        return node, allowed, needed | frozenset(sorted(start - needed)[:room]) if len(start - needed) > room else start
+
+    def _options(self, node: int, allowed: frozenset[int], parents: frozenset[int]) -> Iterator[frozenset[int]]:
+        """Sets of parents with one more or one less; where there is no room for more, with another in place of one."""
+        open_ = sorted(allowed - self.required[node])
+        full = len(parents) >= self.known.max_parents[node]
+        for j in open_:
+            if j in parents or not full:
+                yield parents ^ {j}
+            else:
+                yield from (parents - {k} | {j} for k in open_ if k in parents)
+
     def _costs(self, sets: list[tuple[int, frozenset[int]]]) -> list[float]:
         links, prices = self.score.link(self.score.local.batch(sets)), self.score.prices
         return [float(link) + self.price * prices[len(parents)] for link, (_, parents) in zip(links, sets, strict=True)]
@@ -371,9 +404,10 @@ class LocalDescent(Stateful):
         A: NDArray[np.uint8] | None = None,
     ) -> tuple[Candidate, int]:
         """See :class:`Descent`; unless ``full``, a direction ends after two places in a row without improvement."""
-        current = [int(node) for node in order]
+        current = [int(node) for node in self.known.extend(order)]
         near = self.hint if A is None else A
-        choices = {node: _Choice(start, math.nan) for node, _, start in self._wanted(current, near)}
+        wanted = [self._permitted(*one) for one in self._wanted(current, near)]
+        choices = {node: _Choice(start, math.nan) for node, _, start in wanted}
         moves = 0
         # What has been reached when the time is over is returned as it is.
         with suppress(OutOfTime):
@@ -385,7 +419,7 @@ class LocalDescent(Stateful):
                 nodes = [(turn + k) % self.score.d for k in range(min(TOGETHER, self.score.d - unmoved))]
                 turn, unmoved = turn + len(nodes), unmoved + len(nodes)
                 for walk, value in self._explore(
-                    [_Passage(current, choices, v, s) for v in nodes for s in (1, -1)], best, full
+                    [_Passage(current, choices, v, s, self.known.before) for v in nodes for s in (1, -1)], best, full
                 ):
                     if value > max(best, floor) + self.resolution:
                         best, unmoved, target = value, 0, (walk.place, walk.node, dict(walk.changed))

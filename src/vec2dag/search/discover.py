@@ -56,6 +56,7 @@ def discover(
     algorithm: str | Algorithm = "auto",
     init: str | ArrayLike = "auto",
     refine: bool = True,
+    knowledge: Any = None,
     time_budget: float | None = None,
     callback: Callback | None = None,
     checkpoint: str | Path | Checkpoint | None = None,
@@ -81,6 +82,8 @@ def discover(
         Continue with insertion search to a certified local optimum, or, up to 12 nodes (7 for regressions other than
         linear) and for ``bic-nv`` and ``ls``, with the exact search for the best of all DAGs; arbitrary callables are
         not refined.
+    knowledge : Knowledge, optional
+        What is known of the graph, by the names of the score: only graphs that agree with it are searched.
     time_budget : float, optional
         Seconds after which the best DAG so far is taken.
     callback : callable, optional
@@ -98,6 +101,8 @@ def discover(
         Also after ``KeyboardInterrupt``, with a warning, or with ``ready`` False if there was no graph yet.
     """
     score, rng = as_score(score, d), generator(rng)
+    if knowledge is not None:
+        score = score.under(knowledge)
     budget = Budget(time_budget, callback)
     fits = 0 if score.local is None else score.local.fits
     chosen = _algorithm(algorithm, score, refine)
@@ -134,6 +139,7 @@ def _opened(
         "settings": {name: repr(value) for name, value in settings.items()},
         "start": start,
         "criterion": None if score.local is None else needs_local(score, "checkpoint").compiled,
+        "known": None if score.constraints.trivial else score.constraints.arrays,
     }
     file = checkpoint if isinstance(checkpoint, Checkpoint) else Checkpoint(checkpoint)
     return file.opened(score, plan, rng, continues=getattr(algorithm, "continues", False))

@@ -7,7 +7,7 @@ defaults; the state of a search is in its engine.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -241,7 +241,7 @@ class WholeGraph:
     def step(self, rng: np.random.Generator) -> Batch:
         """Sample, score, ascend."""
         z = self.policy.sample(self.batch_size, rng)
-        A = vec2dag(np.clip(z, -self.bound, self.bound))
+        A = vec2dag(np.clip(z, -self.bound, self.bound), constraints=self.score.constraints)
         rewards = self.score(A)
         self.ascend(z, rewards, rng)
         top = int(rewards.argmax())
@@ -341,22 +341,27 @@ class ConditionalEngine:
         edge_gain, node_gradient, rewards, edges = self._advantages(seeds, draw)
         self._ascend(edge_gain[self.upper] / B, node_gradient / B)
         top = int(rewards.argmax())
-        _, A = self._graph(seeds[top], draw)
+        A = self._graph(seeds[top], draw).A
         # Scored anew: the rewards of the kernel have the precision of correlations.
         return Batch(rewards, float(edges.mean()), A, float(self.score(A)))
 
     def _draw(self) -> tuple[Any, ...]:
-        """What the kernels need to sample: mean, deviation and bound of node potentials, probability of edges."""
+        """What the kernels need to sample: mean, deviation and bound of node potentials, probability of edges, what is
+        known, and whether that is anything.
+        """
         d, policy = self.score.d, self.policy
         on = np.zeros((d, d))
         on[self.upper] = ndtr(policy.mu[d:] / policy.sigma[d:])
-        return policy.mu[:d].copy(), policy.sigma[:d].copy(), self.bound, on
+        known = self.score.constraints
+        return policy.mu[:d].copy(), policy.sigma[:d].copy(), self.bound, on, known.arrays, not known.trivial
 
-    def _graph(self, seed: np.uint64, draw: tuple[Any, ...]) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
-        """The node potentials (d,) and the graph (d, d) that a seed stands for."""
-        p, A = np.empty(self.score.d), np.empty((self.score.d, self.score.d), np.uint8)
-        _kernels.sample_graph(seed, *draw, p, A)
-        return p, A
+    def _graph(self, seed: np.uint64, draw: tuple[Any, ...]) -> "_Sample":
+        """What a seed stands for."""
+        d = self.score.d
+        p, rank, order = np.empty(d), np.empty(d), np.arange(d)
+        bits, A = np.empty((d, d), np.uint8), np.empty((d, d), np.uint8)
+        _kernels.sample_graph(seed, *draw, bits, p, order, rank, A)
+        return _Sample(p, rank, order, bits.astype(bool), A)
 
     def _advantages(self, seeds: NDArray[np.uint64], draw: tuple[Any, ...]) -> tuple[NDArray[Any], ...]:
         """Sums over the graphs of ``R_on - R_off`` (d, d) and of node gradients (2, d); rewards, edges (B,)."""
@@ -373,6 +378,16 @@ class ConditionalEngine:
         gradient[1, d:] = -weight * x
         gradient[1] += self.entropy
         ascend(policy, self.optimiser, gradient)
+
+
+class _Sample(NamedTuple):
+    """Potentials (d,), ranks (d,) and order (d,) of nodes, signs of edge potentials (d, d), and the graph (d, d)."""
+
+    p: NDArray[np.float64]
+    rank: NDArray[np.float64]
+    order: NDArray[np.int64]
+    bits: NDArray[np.bool_]
+    A: NDArray[np.uint8]
 
 
 class CompiledConditional(ConditionalEngine):
@@ -407,51 +422,57 @@ class LocalConditional(ConditionalEngine):
         edge_gain, node_gradient = np.zeros((d, d)), np.zeros((2, d))
         rewards, edges = np.empty(len(seeds)), np.empty(len(seeds), np.int64)
         for b, seed in enumerate(seeds):
-            p, A = self._graph(seed, draw)
-            edges[b] = A.sum()
-            rewards[b] = self.score(A)
-            links, table = self.score.toggles(A)
-            self._add_edges(p, A, float(links.sum()), table, edge_gain)
-            for i in range(d):
-                self._add_node(i, p, A, links, table, node_gradient)
+            sample = self._graph(seed, draw)
+            edges[b] = sample.A.sum()
+            rewards[b] = self.score(sample.A)
+            links, table = self.score.toggles(sample.A)
+            self._add_edges(sample, float(links.sum()), table, edge_gain)
+            for t in range(d):
+                self._add_node(t, sample, links, table, node_gradient)
         return edge_gain, node_gradient, rewards, edges
 
-    def _add_edges(
-        self, p: NDArray[Any], A: NDArray[np.uint8], total: float, table: NDArray[Any], edge_gain: NDArray[Any]
-    ) -> None:
-        """Add ``R_on - R_off`` of every pair."""
-        score, sizes = self.score, A.sum(axis=0, dtype=np.int64)
+    def _add_edges(self, sample: _Sample, total: float, table: NDArray[Any], edge_gain: NDArray[Any]) -> None:
+        """Add ``R_on - R_off`` of every pair that may have an edge."""
+        score, known, sizes = self.score, self.score.constraints, sample.A.sum(axis=0, dtype=np.int64)
         for i, j in np.transpose(self.upper).tolist():
-            parent, child = (i, j) if p[i] < p[j] else (j, i)
+            parent, child = (i, j) if sample.rank[i] < sample.rank[j] else (j, i)
+            if known.required[parent, child] or not known.allowed[parent, child]:
+                continue
             gain, k = float(score.change(table[child, parent], total)), sizes[child]
-            if A[parent, child]:
+            if sample.A[parent, child]:
                 edge_gain[i, j] += -gain - score.steps[k - 1]
-            else:
+            elif k < known.max_parents[child]:
                 edge_gain[i, j] += gain - score.steps[k]
 
     def _add_node(
-        self,
-        i: int,
-        p: NDArray[Any],
-        A: NDArray[np.uint8],
-        links: NDArray[Any],
-        table: NDArray[Any],
-        node_gradient: NDArray[Any],
+        self, t: int, sample: _Sample, links: NDArray[Any], table: NDArray[Any], node_gradient: NDArray[Any]
     ) -> None:
-        """Add the derivatives of the expected reward over the potential of node ``i`` alone."""
-        score, sizes, total = self.score, A.sum(axis=0, dtype=np.int64), float(links.sum())
-        near = np.flatnonzero(A[i] | A[:, i])
-        near = near[np.argsort(p[near])]
-        places = range(len(near) + 1)
-        own = score.link(score.local.batch([(i, near[:q]) for q in places])) - links[i]
-        # After q neighbours: those behind are children of i, those before its parents.
-        children = A[i, near].astype(bool)
-        flips = np.where(children, score.prices[sizes[near] - 1], score.prices[sizes[near] + 1])
-        toggled, paid = table[near, i], flips - score.prices[sizes[near]]
-        crossed = [_crossed(toggled, children, q) for q in places]
-        prices = [_crossed(paid, children, q) + score.prices[q] - score.prices[sizes[i]] for q in places]
+        """Add the derivatives of the expected reward over the potential of the node at place ``t`` alone.
+
+        It moves between the nearest nodes that must come before and after it.
+        """
+        score, known, A, total = self.score, self.score.constraints, sample.A, float(links.sum())
+        order, i, sizes, d = sample.order, sample.order[t], sample.A.sum(axis=0, dtype=np.int64), self.score.d
+        first = int(max([0, *(np.flatnonzero(known.before[order[:t], i]) + 1)]))
+        last = int(min([d, *(np.flatnonzero(known.before[i, order[t + 1 :]]) + t + 1)]))
+        places = np.array([s for s in range(first, last) if sample.bits[i, order[s]]], dtype=np.int64)
+        near, behind = order[places], places < t
+        parents = [order[s] for s in range(first) if A[order[s], i]]
+        # After q neighbours: of those behind, which may be parents of i; of the others, which may be its children.
+        takes = np.where(behind, A[near, i] > 0, known.allowed[near, i])
+        gives = np.where(behind, known.allowed[i, near] & (sizes[near] < known.max_parents[near]), A[i, near] > 0)
+        sets = [list(parents)]
+        for j, taken in zip(near, takes, strict=True):
+            room = len(sets[-1]) < known.max_parents[i]
+            sets.append([*sets[-1], j] if taken and room else sets[-1])
+        own = score.link(score.local.batch([(i, chosen) for chosen in sets])) - links[i]
+        flips = np.where(behind, score.prices[sizes[near] + 1], score.prices[sizes[near] - 1])
+        toggled, paid = gives * table[near, i], gives * (flips - score.prices[sizes[near]])
+        counts = range(len(near) + 1)
+        crossed = [_crossed(toggled, ~behind, q) for q in counts]
+        prices = [_crossed(paid, ~behind, q) + score.prices[len(sets[q])] - score.prices[sizes[i]] for q in counts]
         steps = np.diff(score.change(own + crossed, total) - score.penalty * np.array(prices))
-        x = (p[near] - self.policy.mu[i]) / self.policy.sigma[i]
+        x = (sample.p[near] - self.policy.mu[i]) / self.policy.sigma[i]
         steps *= np.exp(-0.5 * x * x) / np.sqrt(2.0 * np.pi)
         node_gradient[0, i] += steps.sum() / self.policy.sigma[i]
         node_gradient[1, i] += steps @ x
@@ -502,10 +523,9 @@ class CreditEngine:
         """Sample, score, ascend."""
         score, policy, B = self.score, self.policy, self.batch_size
         z = policy.sample(B, rng)
-        A = vec2dag(np.clip(z, -self.bound, self.bound))
+        A = vec2dag(np.clip(z, -self.bound, self.bound), constraints=self.score.constraints)
         part = -score.link(score.residuals(A)) / score.d - score.penalty * score.prices[A.sum(axis=1)]
-        near = A | A.swapaxes(1, 2)
-        nodes = part + np.einsum("bij,bj->bi", near, part)
+        nodes = part + np.einsum("bij,bj->bi", self._affected(z, A), part)
         i, j = self.upper
         credit = np.concatenate([nodes, part[:, i] + part[:, j]], axis=1)
         advantage = (credit - credit.mean(axis=0)) * (B / max(B - 1, 1))
@@ -516,6 +536,19 @@ class CreditEngine:
         rewards = part.sum(axis=1)
         top = int(rewards.argmax())
         return Batch(rewards, A.sum() / B, A[top], float(rewards[top]))
+
+    def _affected(self, z: NDArray[np.float64], A: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """``[b, i, j] = 1`` if the potential of node i may change the parents of another node j in graph b."""
+        d, known = self.score.d, self.score.constraints
+        near = A | A.swapaxes(1, 2)
+        if known.trivial:
+            return near
+        # What cannot come before i may move with it; an edge that is not there may be there in the other direction.
+        i, j = self.upper
+        near[:, i, j] = near[:, j, i] = (z[:, d:] > 0) | (known.required | known.required.T)[i, j]
+        itself = np.eye(d, dtype=bool)
+        affected = (known.before | itself).astype(np.int64) @ (near | itself) > 0
+        return (affected & ~itself).astype(np.uint8)
 
 
 GRADIENTS: dict[str, Callable[[], PolicyGradient]] = {

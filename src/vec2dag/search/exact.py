@@ -9,7 +9,9 @@ __all__ = ["exact_search"]
 
 
 def exact_search(score: Score, max_nodes: int = 12) -> Refined:
-    """The DAG with the highest score of all, by dynamic programming over subsets (Silander & Myllymaki 2006).
+    """The DAG with the highest score of all that are permitted, by dynamic programming over subsets.
+
+    Silander & Myllymaki (2006).
 
     Parameters
     ----------
@@ -23,16 +25,18 @@ def exact_search(score: Score, max_nodes: int = 12) -> Refined:
         raise ValueError("exact_search needs a score that is a sum over nodes: 'bic-nv' or 'ls'")
     if d > max_nodes:
         raise ValueError(f"exact_search is for at most max_nodes={max_nodes} nodes, got {d}")
-    size = 1 << d
+    size, known = 1 << d, score.constraints
     edges = np.array([mask.bit_count() for mask in range(size)])
     price = score.penalty * d * score.prices[edges]
     cost, chosen = np.empty((d, size)), np.empty((d, size), np.int64)
     for i in range(d):
         masks = [mask for mask in range(size) if not mask >> i & 1]
         sets = (np.array(masks)[:, None] >> np.arange(d) & 1).astype(np.uint8)
-        local = score.link(score.local.of_sets(i, sets))
+        permitted = (sets <= known.allowed[:, i]).all(axis=1) & (sets >= known.required[:, i]).all(axis=1)
+        permitted &= sets.sum(axis=1) <= known.max_parents[i]
         cost[i], chosen[i] = np.inf, np.arange(size)
-        cost[i, masks] = local + price[masks]
+        open_ = np.array(masks)[permitted]
+        cost[i, open_] = score.link(score.local.of_sets(i, sets[permitted])) + price[open_]
         # The best parents within a set are those of the set itself or of the set without one of its members.
         for b in range(d):
             within = np.arange(size)[(np.arange(size) >> b & 1) == 1]

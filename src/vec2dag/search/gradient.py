@@ -168,7 +168,7 @@ class Record(Stateful):
 
     def result(self, policy: GaussianPolicy, reason: str | None, *, init: str, algorithm: str) -> SearchResult:
         """What a search that has moved ``policy`` found; its decoded mean is one more candidate."""
-        mode = policy.mode()
+        mode = policy.mode(self.score.constraints)
         mode_score = float(self.score(mode))
         self.offer(mode, mode_score)
         assert self.A is not None
@@ -227,14 +227,14 @@ def climb(
     policy = engine.policy
     record = Record(score, n_steps, patience, budget)
     pause = budget.memory.follow("policy", rng=rng, record=record, policy=policy, optimiser=engine.optimiser)
-    mode, reason = policy.mode(), record.reason()
+    mode, reason = policy.mode(score.constraints), record.reason()
     with budget.guard(score):
         if not record.rows:
             record.offer(mode, float(score(mode)))
         while reason is None and len(record.rows) < n_steps:
             batch = engine.step(rng)
             record.offer(batch.A, batch.score)
-            if not np.array_equal(moved := policy.mode(), mode):
+            if not np.array_equal(moved := policy.mode(score.constraints), mode):
                 mode = moved
                 record.offer(mode, float(score(mode)))
             reason = record.stop(batch.rewards, float(policy.sigma.mean()), batch.edges, mode)

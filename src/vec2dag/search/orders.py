@@ -94,7 +94,7 @@ class Orders(Settings):
         restarts, guide = self.filled(2, 2, 2), None
         part = score.regression.thinned(THIN) if score.n >= THIN * FEWEST else None
         if part is not None:
-            thinned = Score(None, part, score.criterion, n_jobs=score.local.n_jobs)
+            thinned = Score(None, part, score.criterion, n_jobs=score.local.n_jobs).under(score.constraints)
             # What cannot be regressed on a part, a dummy variable for instance, may well be on the whole.
             with suppress(ValueError):
                 guide = budget.memory.once(
@@ -150,9 +150,9 @@ class Orders(Settings):
 
 
 def empty(score: Score) -> Candidate:
-    """The graph without edges."""
-    A = np.zeros((score.d, score.d), np.uint8)
-    return Candidate(A, float(score(A)), np.arange(score.d))
+    """The graph without edges, except those that are required."""
+    A = score.constraints.required.astype(np.uint8)
+    return Candidate(A, float(score(A)), score.constraints.extend(np.arange(score.d)))
 
 
 def ended(best: Candidate, record: Record, stopped: str, *, sigma: float, **about: Any) -> SearchResult:
@@ -173,7 +173,7 @@ def ended(best: Candidate, record: Record, stopped: str, *, sigma: float, **abou
 def _descended(score: Score, start: Start, budget: Budget) -> Candidate:
     """The local optimum that a start descends to, or the start itself if that is better."""
     assert start.order is not None
-    given = np.zeros((score.d, score.d), np.uint8) if start.A is None else start.A
+    given = score.constraints.required.astype(np.uint8) if start.A is None else start.A
     found: list[Candidate] = []
     with budget.guard(score):
         found.append(Candidate(given, float(score(given)), start.order))

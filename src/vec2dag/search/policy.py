@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from ..graph import vec2dag, vec_dim
+from ..knowledge import Constraints
 from .checkpoint import Stateful, storable
 
 __all__ = ["Adam", "GaussianPolicy", "Optimiser", "RMSprop"]
@@ -71,9 +72,9 @@ class GaussianPolicy(Stateful):
         """Differential entropy in nats."""
         return float(self.log_sigma.sum() + 0.5 * len(self.mu) * (1.0 + _LOG_2PI))
 
-    def mode(self) -> NDArray[np.uint8]:
+    def mode(self, constraints: Constraints | None = None) -> NDArray[np.uint8]:
         """The DAG (d, d) that the mean decodes to."""
-        return vec2dag(self.mu)
+        return vec2dag(self.mu, constraints=constraints)
 
 
 class Optimiser(Protocol):

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from .. import _kernels
-from .._checks import choose
+from .._checks import choose, quoted
 from ..graph import as_adjacency, dag2vec, is_dag, topological_order, vec_dim
 from ..scores import GraphScore, Score, needs_local
 from .checkpoint import storable
@@ -75,10 +75,18 @@ def find_start(init: Any, score: GraphScore, greedy: bool) -> Start:
         A = as_adjacency(values, "init")
         if not is_dag(A):
             raise ValueError("init has a directed cycle: it must be a DAG or an order")
-        order = topological_order(A)
+        if (wrong := score.constraints.violations(A)) is not None:
+            raise ValueError(f"init contradicts what is known: {wrong}")
+        order = score.constraints.extend(topological_order(A))
         return Start("given", order, A, policy_at(A, order, sigma=2.0 / d))
     if values.shape == (d,) and sorted(values.tolist()) == list(range(d)):
         order = values.astype(np.int64)
+        if not score.constraints.respects(order):
+            place = np.argsort(order)
+            i, j = np.argwhere(score.constraints.before & (place[:, None] > place))[0]
+            raise ValueError(
+                f"init contradicts what is known: it has {quoted([score.names[j]])} before {quoted([score.names[i]])}"
+            )
         policy = policy_at(np.zeros((d, d), np.uint8), order, sigma=2.0 / d)
         policy.mu[d:] = 0.0  # an order says nothing about edges
         return Start("given", order, None, policy)
@@ -107,7 +115,7 @@ def equal_variance_order(score: Score) -> NDArray[np.int64]:
         raise ValueError("the equal-variance order needs a score with linear regression")
     C, _, scale, _ = score.statistics
     order = np.empty(score.d, np.int64)
-    _kernels.equal_variance_order(C, scale, order)
+    _kernels.equal_variance_order(C, scale, score.constraints.before, order)
     return order
 
 
