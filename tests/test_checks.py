@@ -17,12 +17,15 @@ from sklearn.linear_model import LinearRegression
 
 from vec2dag import ALIAS, DataWarning, Moments, Score, prune, simulate
 from vec2dag._checks import (
+    brief,
     check_names,
     check_values,
     choose,
     data_warnings,
     default_names,
     drop_constant,
+    flag,
+    function,
     is_constant,
     is_constant_by_moments,
     listing,
@@ -391,6 +394,9 @@ def test_bounds_of_numbers():
         (lambda: share("rate", 1.0), "rate must be between 0 and 1, got 1.0"),
         (lambda: whole_number("steps", 0), "steps must be a whole number of at least 1, got 0"),
         (lambda: whole_number("steps", 1.0), "steps must be a whole number of at least 1, got 1.0"),
+        (lambda: whole_number("steps", 10**9, 1, 10), "steps must be a whole number from 1 to 10, got 1000000000"),
+        (lambda: flag("kind", 1), "kind must be True or False, got 1"),
+        (lambda: function("kind", int, "x -> y"), "kind must be a function x -> y, got <class 'int'>"),
         (lambda: choose("kind", "c", {"a": 1, "b": 2}), "kind='c' is unknown; allowed: 'a', 'b'"),
         (lambda: choose("kind", ["a"], {"a": 1}), r"kind=['a'] is unknown; allowed: 'a'"),
     ):
@@ -398,6 +404,22 @@ def test_bounds_of_numbers():
             refusal()
         assert str(caught.value) == message
     assert choose("kind", "b", {"a": 1, "b": 2}) == 2
+
+
+class Unspeakable:
+    """An object that cannot even say what it is."""
+
+    def __repr__(self):
+        raise RuntimeError
+
+
+def test_values_are_shown_on_one_short_line():
+    assert brief("a") == "'a'"
+    assert brief(np.eye(2)) == "array([[1., 0.], [0., 1.]])"
+    assert brief("two\nlines") == "'two\\nlines'"
+    assert brief("9" * 5000) == "'" + "9" * 95 + " ..."
+    assert brief(10**5000) == "an object of type int"
+    assert brief(Unspeakable()) == "an object of type Unspeakable"
 
 
 def test_names_are_shown_safely():
@@ -419,6 +441,8 @@ NO_NUMBERS = {
     "complex": (np.ones((3, 2)) * 1j, "Complex data not supported"),
     "masked": (np.ma.array(np.arange(6.0).reshape(3, 2), mask=[[0, 1], [0, 0], [1, 0]]), "2 masked value"),
     "missing in a frame": (MISSING, "NaN or infinity"),
+    "missing in an array of pandas": (np.array([[1, pd.NA], [2, 3], [4, 5]], dtype=object), "NaN or infinity"),
+    "no columns in a frame": (pd.DataFrame(index=range(3)), "a data frame without any"),
     "missing in an array": (np.array([[1, None], [2, 3], [4, 5]], dtype=object), "NaN or infinity"),
     "text": (np.array([["a", "1"], ["2", "3"]]), r"got 'a' \(row 0, column 0\)"),
     "text in a frame": (pd.DataFrame({"a": ["u", "v"], "b": [1.0, 2.0]}), "not numeric: 'a'"),

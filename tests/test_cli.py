@@ -534,6 +534,16 @@ def test_impossible_numbers_are_refused(refused, tmp_path, options, parameter):
     assert f"{parameter} must" in refused("discover", "sachs", "-o", tmp_path, *options)
 
 
+def test_what_was_typed_is_repeated_in_short(run, tmp_path):
+    result = run("discover", "sachs", "-o", tmp_path / "out", f"--batch-size=\x1b{'9' * 5000}")
+    assert result.code == 2
+    last = result.err.splitlines()[-1]
+    assert "--batch-size" in last
+    assert "\\x1b999" in last
+    assert len(last) < 400
+    assert last.isprintable()
+
+
 def test_an_option_of_an_earlier_version_says_what_it_is_now(run, tmp_path):
     result = run("discover", "sachs", "-o", tmp_path / "out", "--score", "bic-ev")
     assert result.code == 2

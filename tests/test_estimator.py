@@ -534,18 +534,6 @@ def test_impossible_options_name_themselves_and_what_is_allowed(X, parameters, a
     assert all(value in str(caught.value) for value in allowed)
 
 
-@pytest.mark.parametrize(
-    ("parameters", "coming"),
-    [
-        ({"knowledge": {"forbidden": []}}, "background knowledge"),
-    ],
-)
-def test_parts_not_built_say_so(X, parameters, coming):
-    with pytest.raises(NotImplementedError, match=coming) as caught:
-        quick(**parameters).fit(X)
-    assert str(caught.value).startswith(f"{next(iter(parameters))}=")
-
-
 @pytest.mark.parametrize("seed", [lambda: 5, lambda: np.random.default_rng(5), lambda: np.random.RandomState(5)])
 def test_the_same_seed_gives_the_same_answer(dense, seed):
     one, other = (quick(random_state=seed(), algorithm=Orders(n_steps=3)).fit(dense) for _ in range(2))

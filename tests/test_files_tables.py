@@ -523,6 +523,21 @@ def test_parquet(tmp_path, put):
     assert read_table(path)[1] == ("a", "b.c", "d"), "the index is no variable"
     with pytest.raises(InputError, match="not a readable Parquet"):
         read_table(put("PAR1PAR1", "bad.parquet"))
+    # the JSON of pandas, which stands twice in the file
+    for damaged in (b"\xff", b"{"):
+        bad = tmp_path / "damaged.parquet"
+        bad.write_bytes(path.read_bytes().replace(b'"index_columns"', damaged + b'index_columns"'))
+        with pytest.raises(InputError, match=r"damaged\.parquet: not a readable Parquet"):
+            read_table(bad)
+
+
+def test_a_nan_that_signals_is_a_nan(tmp_path):
+    # quiet NaNs have the first bit of the fraction, signalling ones others
+    np.save(tmp_path / "t.npy", np.array([[0x7F800001, 0x3F800000]], np.uint32).view(np.float32))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        X, _ = read_table(tmp_path / "t.npy")
+    np.testing.assert_array_equal(X, [[np.nan, 1.0]])
 
 
 CELLS = st.sampled_from(

@@ -96,7 +96,7 @@ def test_cycles_and_loops_are_refused():
         topological_order([[0, 1, 0], [1, 0, 0], [0, 0, 0]])
     with pytest.raises(ValueError, match="self-loops"):
         dag2vec([[1]])
-    with pytest.raises(ValueError, match="epsilon must be positive"):
+    with pytest.raises(ValueError, match="epsilon must be a positive number"):
         dag2vec([[0]], epsilon=0)
     with pytest.raises(ValueError, match=r"shape \(\.\.\., d, d\)"):
         skeleton([0, 1])

@@ -681,3 +681,26 @@ def test_edges_by_variable_and_lag(rng):
         series.edges(np.zeros((2, 2)))
     with pytest.raises(ValueError, match=r"weights must have the shape of A"):
         series.edges(A, np.zeros((2, 2)))
+
+
+@pytest.mark.parametrize("d", [1, 2, 5])
+def test_knowing_nothing_is_saying_nothing(d):
+    names = tuple(f"x{i}" for i in range(d))
+    nothing, silent = Constraints.none(names), Knowledge().bind(names)
+    assert nothing.trivial
+    assert silent.trivial
+    for mine, theirs in zip(nothing.arrays, silent.arrays, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+    order = np.random.default_rng(0).permutation(d)
+    assert nothing.respects(order)
+    np.testing.assert_array_equal(nothing.extend(order), order)
+
+
+def test_orders_are_extended_where_they_must_be():
+    known = Knowledge(required=["c -> a"], tiers=[["d"], ["b"]]).bind(("a", "b", "c", "d"))
+    order = np.array([0, 1, 2, 3])
+    assert not known.respects(order)
+    extended = known.extend(order)
+    assert known.respects(extended)
+    place = np.argsort(extended)
+    assert place[2] < place[0]

@@ -32,7 +32,7 @@ def test_least_recently_used_goes_first():
     assert [cache.get((0, mask)) for mask in (1, 2, 4)] == [1.0, None, 3.0]
     assert (cache.hits, cache.misses, cache.bytes) == (3, 1, 2 * BYTES)
     assert cache.hit_rate == 0.75
-    with pytest.raises(ValueError, match="max_bytes must be at least"):
+    with pytest.raises(ValueError, match="max_bytes must be a whole number of at least"):
         LocalCache(max_bytes=10)
 
 

@@ -226,6 +226,13 @@ def test_adjustment_distances_of_classes_and_batches(rng):
         metrics.sid(CHAIN, np.roll(np.eye(3), 1, axis=1))
 
 
+def test_one_node_is_at_no_distance():
+    pytest.importorskip("gadjid", reason="adjustment distances need gadjid")
+    assert metrics.sid([[0]], [[0]]) == 0
+    assert metrics.sid(np.zeros((2, 1, 1)), [[0]], normalised=True).tolist() == [0.0, 0.0]
+    assert metrics.evaluate([[0]], [[0]], adjustment=True)["parent_aid"] == 0
+
+
 def test_missing_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "gadjid", None)
     with pytest.raises(ImportError, match=r'pip install "vec2dag\[metrics\]"'):
@@ -395,12 +402,15 @@ def test_sortnregress_equals_causaldisco(rng):
     [
         (lambda: metrics.varsortability(np.zeros((5, 4)), CHAIN), "A has 3 nodes"),
         (lambda: metrics.varsortability(np.zeros(5), CHAIN), r"X must have shape \(n, d\)"),
-        (lambda: metrics.varsortability(np.full((5, 3), np.nan), CHAIN), "X has nan"),
+        (lambda: metrics.varsortability(np.full((5, 3), np.nan), CHAIN), "X contains NaN"),
         (lambda: metrics.varsortability(np.zeros((5, 3)), CHAIN + CHAIN.T), "cycle"),
-        (lambda: metrics.sortability([1, 2, 3], CHAIN, tol=-1), "tol must be non-negative"),
+        (lambda: metrics.sortability([1, 2, 3], CHAIN, tol=-1), "tol must be a finite number of at least 0"),
         (lambda: metrics.sortnregress(np.zeros((3, 3))), "more rows than columns"),
-        (lambda: metrics.sortnregress(np.zeros((9, 3)), by="size"), 'by must be "variance" or "r2"'),
-        (lambda: metrics.sortnregress(np.zeros((9, 3)), threshold=-1), "threshold must be non-negative"),
+        (lambda: metrics.sortnregress(np.zeros((9, 3)), by="size"), "by='size' is unknown; allowed: 'variance', 'r2'"),
+        (
+            lambda: metrics.sortnregress(np.zeros((9, 3)), threshold=-1),
+            "threshold must be a finite number of at least 0",
+        ),
     ],
 )
 def test_data_refusals_name_the_parameter(call, message):

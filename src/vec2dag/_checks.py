@@ -67,17 +67,41 @@ def warn(sentence: str, category: type[Warning] = UserWarning) -> None:
 # --- parameters -----------------------------------------------------------------------------------------------
 
 
+def brief(value: Any) -> str:
+    """A value as an error shows it: what Python would print, on one line, and not too long."""
+    try:
+        text = repr(value)
+    except Exception:  # whole numbers beyond 4300 digits, and whatever objects of others do
+        text = f"an object of type {type(value).__name__}"
+    return shown(re.sub(r"\s*\n\s*", " ", text), 100)
+
+
 def choose(parameter: str, value: Any, allowed: Mapping[str, T]) -> T:
     """``allowed[value]``, or an error that lists what is allowed."""
     if not isinstance(value, str) or value not in allowed:
-        raise ValueError(f"{parameter}={value!r} is unknown; allowed: {', '.join(map(repr, allowed))}")
+        raise ValueError(f"{parameter}={brief(value)} is unknown; allowed: {listing(map(repr, allowed), 20)}")
     return allowed[value]
 
 
-def whole_number(parameter: str, value: Any, least: int = 1) -> int:
-    """``value`` as an int, refused unless it is a whole number of at least ``least``."""
-    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < least:
-        raise ValueError(f"{parameter} must be a whole number of at least {least}, got {value!r}")
+def flag(parameter: str, value: Any) -> bool:
+    """``value`` as a bool, refused unless it is one."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{parameter} must be True or False, got {brief(value)}")
+    return bool(value)
+
+
+def function(parameter: str, value: Any, kind: str) -> Any:
+    """``value``, refused unless it can be called; ``kind`` says what with. A class makes objects, and is none."""
+    if not callable(value) or isinstance(value, type):
+        raise ValueError(f"{parameter} must be a function {kind}, got {brief(value)}")
+    return value
+
+
+def whole_number(parameter: str, value: Any, least: int = 1, most: float = math.inf) -> int:
+    """``value`` as an int, refused unless it is a whole number from ``least`` to ``most``."""
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or not least <= int(value) <= most:
+        bounds = f"of at least {least}" if most == math.inf else f"from {least} to {most}"
+        raise ValueError(f"{parameter} must be a whole number {bounds}, got {brief(value)}")
     return int(value)
 
 
@@ -90,21 +114,21 @@ def number(parameter: str, value: Any, *, above: float = -math.inf, least: float
     if not real or not value > above or not value >= least:
         kind = "a positive number" if above == 0 else "a finite number"
         bound = f" of at least {least:g}" if least > -math.inf else f" above {above:g}" if above > 0 else ""
-        raise ValueError(f"{parameter} must be {kind}{bound}, got {value!r}")
+        raise ValueError(f"{parameter} must be {kind}{bound}, got {brief(value)}")
     return float(value)
 
 
 def generator(rng: Any) -> np.random.Generator:
     """``rng``, refused unless it is numpy's Generator."""
     if not isinstance(rng, np.random.Generator):
-        raise ValueError(f"rng must be a numpy Generator such as numpy.random.default_rng(0), got {rng!r}")
+        raise ValueError(f"rng must be a numpy Generator such as numpy.random.default_rng(0), got {brief(rng)}")
     return rng
 
 
 def share(parameter: str, value: Any) -> float:
     """``value`` as a float, refused unless it is between 0 and 1, both excluded."""
     if not isinstance(value, numbers.Real) or isinstance(value, bool) or not 0 < value < 1:  # type: ignore[operator]
-        raise ValueError(f"{parameter} must be between 0 and 1, got {value!r}")
+        raise ValueError(f"{parameter} must be between 0 and 1, got {brief(value)}")
     return float(value)
 
 
@@ -161,39 +185,52 @@ def as_table(X: Any, rows: int = 1) -> NDArray[np.float64]:
     return values
 
 
-def as_numbers(X: Any) -> NDArray[np.float64]:
+def as_numbers(X: Any, parameter: str = "X") -> NDArray[np.float64]:
     """``X`` as an array of float64, missing markers as NaN; what is no number is refused with a sentence."""
     if hasattr(X, "toarray"):
-        raise TypeError("X is a sparse matrix and a dense one is needed: X.toarray()")
+        raise TypeError(f"{parameter} is a sparse matrix and a dense one is needed: {parameter}.toarray()")
     if isinstance(X, np.ma.MaskedArray) and np.ma.getmaskarray(X).any():
         masked = int(np.ma.getmaskarray(X).sum())
-        raise ValueError(f"X is a masked array with {masked} masked value(s): remove or impute them")
+        raise ValueError(f"{parameter} is a masked array with {masked} masked value(s): remove or impute them")
     try:
         values = np.asarray(X)
     except ValueError:
-        raise ValueError("X must be a table (n, d), got rows of different lengths") from None
+        raise ValueError(f"{parameter} must be an array of numbers, got rows of different lengths") from None
     if values.dtype.kind in "mM":
-        raise ValueError(f"X holds dates or times ({values.dtype}): numbers are needed, days since the first for one")
+        raise ValueError(
+            f"{parameter} holds dates or times ({values.dtype}): numbers are needed, days since the first for one"
+        )
     if values.dtype.kind == "c":
-        raise ValueError("Complex data not supported: give real and imaginary parts as columns of their own")
+        raise ValueError(f"Complex data not supported in {parameter}: give real and imaginary parts as columns each")
     try:
-        return np.asarray(values, dtype=np.float64)
+        # what is beyond float64 becomes infinite, and signalling NaNs quiet ones
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        flat = [_cell(cell, np.unravel_index(k, values.shape)) for k, cell in enumerate(values.flat)]
+        places = np.ndindex(values.shape)
+        flat = [_cell(cell, place, parameter) for cell, place in zip(values.flat, places, strict=True)]
         return np.array(flat).reshape(values.shape)
 
 
-def _cell(value: Any, place: tuple[Any, ...]) -> float:
+def as_real(X: Any, parameter: str) -> NDArray[Any]:
+    """The array ``X`` as it is if it holds real numbers, and what :func:`as_numbers` makes of it if not."""
+    plain = type(X) is np.ndarray and X.dtype.kind in "buif"
+    return X if plain else as_numbers(X, parameter)
+
+
+def _cell(value: Any, place: tuple[int, ...], parameter: str) -> float:
     """A number, NaN for a missing marker, or an error that says where there is neither."""
     try:
         return float(value)
     except (TypeError, ValueError, OverflowError) as error:
         if value is None or type(value).__name__ in ("NAType", "NaTType"):
             return math.nan
-        where = ", ".join(f"{name} {int(k)}" for name, k in zip(("row", "column"), place, strict=False))
+        where = ", ".join(f"{name} {k}" for name, k in zip(("row", "column"), place, strict=False))
         plain = value.item() if isinstance(value, np.generic) else value
         kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(f"X must hold numbers, got {shown(repr(plain))} ({where}): {shown(str(error))}") from None
+        raise kind(
+            f"{parameter} must hold numbers, got {brief(plain)}{f' ({where})' if where else ''}: {shown(str(error))}"
+        ) from None
 
 
 def check_names(names: Sequence[str], d: int) -> tuple[str, ...]:
@@ -214,14 +251,17 @@ def check_names(names: Sequence[str], d: int) -> tuple[str, ...]:
     Raises
     ------
     ValueError
-        The number of names is not d; a name is empty, no string, or holds control characters; names repeat.
+        No sequence; the number of names is not d; a name is empty, no string, or holds control characters; names
+        repeat.
     """
+    if not np.iterable(names):
+        raise ValueError(f"names must be a sequence of strings, one for each column, got {brief(names)}")
     result = tuple(names)
     if len(result) != d:
         raise ValueError(f"names must have one entry per column ({d}), got {len(result)}")
     for position, name in enumerate(result, start=1):
         if not isinstance(name, str):
-            raise ValueError(f"names must be strings, got {shown(repr(name))} for column {position}")
+            raise ValueError(f"names must be strings, got {brief(name)} for column {position}")
         if not name.strip():
             raise ValueError(f"column {position} has an empty name; every column needs a name of its own")
         if _UNWRITABLE.search(name):
@@ -251,12 +291,14 @@ def frame_labels(X: Any) -> list[Any] | None:
     Raises
     ------
     ValueError
-        Labels repeat, or columns are not numeric; the message names them.
+        There are none, labels repeat, or columns are not numeric; the message names them.
     """
     columns = getattr(X, "columns", None)
     if columns is None or not hasattr(X, "__getitem__"):
         return None
     labels = list(columns)
+    if not labels:
+        raise ValueError("X must have columns, got a data frame without any")
     if len(set(map(str, labels))) < len(labels):
         check_names([str(label) for label in labels], len(labels))
     bad = []

@@ -14,6 +14,8 @@ from typing import TypeVar
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from ._checks import brief
+
 __all__ = ["OutOfTime", "effective_jobs", "one_blas_thread", "run_chunks", "run_each", "run_lazily", "until"]
 
 T = TypeVar("T")
@@ -41,7 +43,9 @@ def effective_jobs(n_jobs: int | None) -> int:
     if n_jobs is None:
         return cores
     if not isinstance(n_jobs, int | np.integer) or isinstance(n_jobs, bool) or n_jobs == 0:
-        raise ValueError(f"n_jobs must be None (every core), a positive whole number, or -1, -2, ..., got {n_jobs!r}")
+        raise ValueError(
+            f"n_jobs must be None (every core), a positive whole number, or -1, -2, ..., got {brief(n_jobs)}"
+        )
     return n_jobs if n_jobs > 0 else max(1, cores + 1 + n_jobs)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ._checks import default_names, quoted
+from ._checks import brief, default_names, quoted
 from .files.atomic import InputError, PathLike
 from .files.graphs import read_graph
 from .files.tables import read_table
@@ -142,5 +142,5 @@ def load(name: str) -> Dataset:
         The data, the true graph, and what they are.
     """
     if name not in _BUNDLED:
-        raise InputError(f"no bundled data set {name!r}; there are {quoted(_BUNDLED)}")
+        raise InputError(f"no bundled data set {brief(name)}; there are {quoted(_BUNDLED)}")
     return _BUNDLED[name]()

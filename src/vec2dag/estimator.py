@@ -23,13 +23,16 @@ from . import prune as pruning
 from ._checks import (
     DataWarning,
     as_numbers,
+    brief,
     check_names,
     check_values,
     choose,
     collected_warnings,
     data_warnings,
     default_names,
+    flag,
     frame_labels,
+    quoted,
     warn,
 )
 from ._parallel import OutOfTime, effective_jobs, one_blas_thread, until
@@ -55,7 +58,7 @@ from .scores import (
     describe,
     is_criterion,
 )
-from .search import ALGORITHMS, Budget, Checkpoint, SearchResult, discover
+from .search import ALGORITHMS, Budget, Checkpoint, Relabelling, SearchResult, discover
 
 if TYPE_CHECKING:
     import networkx
@@ -271,7 +274,9 @@ class ALIAS(BaseEstimator):
         for name in params:
             axis, nested, _ = name.partition("__")
             if nested and isinstance(value := params.get(axis, before[axis]), str):
-                raise ValueError(f"{name}: {axis}={value!r} is a name; set {axis} to an object with settings first")
+                raise ValueError(
+                    f"{name}: {axis}={brief(value)} is a name; set {axis} to an object with settings first"
+                )
         try:
             super().set_params(**params)
         except BaseException:
@@ -342,12 +347,19 @@ class ALIAS(BaseEstimator):
         if self.standardized_:
             moments = moments.standardised()
         linear = LinearOnTable(moments)
+        # Searches end in other local optima if columns are in another order: they are always put in the same.
+        d = self.n_features_in_
+        self._columns = moments.canonical_order() if is_criterion(self.criterion) else np.arange(d)
+        labels = Relabelling(self._columns)
         score = self._make_score(data, moments)
-        self._constraints = Knowledge.of(self.knowledge, self._names).bind(self._names)
+        knowledge = Knowledge.of(self.knowledge, self._names)
+        self._constraints = knowledge.bind(self._names)
         self._warn_of(data, score)
         pruner = self._pruner(score)
         if isinstance(data, Moments) and hasattr(pruner, "explain") and getattr(pruner, "needs_rows", True):
-            raise ValueError(f"prune={self.prune!r} needs the rows of the table, X is Moments; prune=None needs none")
+            raise ValueError(
+                f"prune={brief(self.prune)} needs the rows of the table, X is Moments; prune=None needs none"
+            )
         # Tests of edges take their time too, where they look at rows.
         share = 1.0 if pruner is None or not getattr(pruner, "needs_rows", True) else 1.0 - PRUNING
         with progress_bar(self.verbose) as callback:
@@ -355,13 +367,14 @@ class ALIAS(BaseEstimator):
                 score,
                 rng=_generator(self.random_state),
                 algorithm=self._algorithm(),
-                init=self.init,
+                init=labels.init(self.init),
                 refine=self.refine,
-                knowledge=None if self._constraints.trivial else self._constraints,
+                knowledge=None if self._constraints.trivial else knowledge,
                 time_budget=None if self.time_budget is None else share * self.time_budget,
                 callback=callback,
                 checkpoint=self._checkpoint(),
             )
+        found = labels.restored(found)
         if not found.ready:
             if found.stopped == "interrupted":
                 raise KeyboardInterrupt("interrupted before a first graph was ready")
@@ -389,24 +402,27 @@ class ALIAS(BaseEstimator):
         if isinstance(self.criterion, str):
             choose("criterion", self.criterion, CRITERIA)
         elif isinstance(self.criterion, type):
-            raise ValueError(f"criterion={self.criterion!r} is a class: settings are made by calling it")
+            raise ValueError(f"criterion={brief(self.criterion)} is a class: settings are made by calling it")
         elif not named and not callable(self.criterion):
             raise ValueError(
-                f"criterion={self.criterion!r}: allowed are {', '.join(map(repr, CRITERIA))}, BIC(...), "
+                f"criterion={brief(self.criterion)}: allowed are {', '.join(map(repr, CRITERIA))}, BIC(...), "
                 "LeastSquares(...), a Score, and callables A -> float"
             )
         plain = isinstance(self.regression, str) and self.regression == "linear"
         if not named and not plain:
             raise ValueError(
-                f"regression={self.regression!r} has no effect on criterion={self.criterion!r}, which has its own: "
-                "leave it out"
+                f"regression={brief(self.regression)} has no effect on criterion={brief(self.criterion)}, which has "
+                "its own: leave it out"
             )
         if hasattr(self.regression, "residual") and not hasattr(self.regression, "bind"):
             raise ValueError(
-                f"regression={self.regression!r} holds its own data: give criterion=Score(None, regression, 'bic-nv')"
+                f"regression={brief(self.regression)} holds its own data: "
+                "give criterion=Score(None, regression, 'bic-nv')"
             )
-        if not isinstance(self.standardize, bool | np.bool_) and self.standardize != "auto":
-            raise ValueError(f"standardize={self.standardize!r} is unknown; allowed: True, False, 'auto'")
+        flag("refine", self.refine)
+        automatic = isinstance(self.standardize, str) and self.standardize == "auto"
+        if not isinstance(self.standardize, bool | np.bool_) and not automatic:
+            raise ValueError(f"standardize={brief(self.standardize)} is unknown; allowed: True, False, 'auto'")
         if self.standardize is True and getattr(self.criterion, "local", None) is not None:
             raise ValueError("standardize=True has no effect on a Score, which holds its own data: standardise those")
 
@@ -421,8 +437,10 @@ class ALIAS(BaseEstimator):
             self.n_samples_ = X.n
             return replace(X, names=self._names)
         labels = frame_labels(X)
-        if labels is None and len(shape := as_numbers(X).shape) != 2:
-            raise ValueError(f"X must be a 2-D array (rows, columns), got shape {shape}")
+        if labels is None:
+            X = as_numbers(X)
+            if X.ndim != 2:
+                raise ValueError(f"X must be a 2-D array (rows, columns), got shape {X.shape}")
         values: NDArray[np.float64] = validate_data(
             self, X, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=2, ensure_min_features=2
         )
@@ -459,8 +477,9 @@ class ALIAS(BaseEstimator):
             return as_score(self.criterion, len(moments.names))
         regression = describe(self.regression)
         rows = getattr(regression, "needs_rows", True) and not isinstance(data, Moments)
-        table = self._prepared(data) if rows else moments
-        return Score(table, regression, self.criterion, n_jobs=self.n_jobs, names=self._names)
+        moments = moments.taken(self._columns)
+        table = self._prepared(data)[:, self._columns] if rows else moments
+        return Score(table, regression, self.criterion, n_jobs=self.n_jobs, names=moments.names)
 
     def _prepared(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """A copy of a table as regressions get it: centred, and standardised if asked, by the table of fit."""
@@ -472,15 +491,15 @@ class ALIAS(BaseEstimator):
         if isinstance(self.prune, Settings):
             self.prune.check()
         if isinstance(self.prune, type):
-            raise ValueError(f"prune={self.prune!r} is a class: settings are made by calling it")
+            raise ValueError(f"prune={brief(self.prune)} is a class: settings are made by calling it")
         if self.prune is None or hasattr(self.prune, "explain") or callable(self.prune):
             return self.prune
         if isinstance(self.prune, str) and self.prune in pruning.PRUNERS:
             return pruning.PRUNERS[self.prune]()
         if not isinstance(self.prune, str) or self.prune != "auto":
             raise ValueError(
-                f"prune={self.prune!r}: allowed are 'auto', {', '.join(map(repr, pruning.PRUNERS))}, None, settings "
-                "such as prune.CAM(alpha=0.01), and callables (X, A) -> A"
+                f"prune={brief(self.prune)}: allowed are 'auto', {', '.join(map(repr, pruning.PRUNERS))}, None, "
+                "settings such as prune.CAM(alpha=0.01), and callables (X, A) -> A"
             )
         if score.linear is None:
             return None
@@ -523,7 +542,9 @@ class ALIAS(BaseEstimator):
             raise ValueError(f"prune must return a graph of shape {A.shape}, got {pruned.shape}")
         if (pruned > A).any():
             i, j = np.argwhere(pruned > A)[0]
-            raise ValueError(f"prune may only remove edges; it has added {self._names[i]!r} -> {self._names[j]!r}")
+            raise ValueError(
+                f"prune may only remove edges; it has added {quoted([self._names[i]])} -> {quoted([self._names[j]])}"
+            )
         return pruned, verdicts
 
     def _describe(self, found: SearchResult, A: NDArray[np.uint8], linear: LinearOnTable, score: GraphScore) -> None:
@@ -577,15 +598,16 @@ class ALIAS(BaseEstimator):
         if self._bound is None:
             raise ValueError(
                 "score(X) needs a criterion such as 'bic-nv' and a regression that can be fitted to the table; "
-                f"criterion={self.parameters_['criterion']!r} holds its own data, or has none"
+                f"criterion={brief(self.parameters_['criterion'])} holds its own data, or has none"
             )
         with warnings.catch_warnings():
             # Names may have been given beside an array: that the next array has none is no surprise.
             warnings.filterwarnings("ignore", "X does not have valid feature names")
             values = self._prepared(validate_data(self, X, reset=False, dtype=np.float64, ensure_min_samples=1))
-        density = 0.0
-        for node in range(values.shape[1]):
-            parents = np.flatnonzero(self.adjacency_matrix_[:, node]).tolist()
+        density, columns = 0.0, self._columns
+        values, A = values[:, columns], self.adjacency_matrix_[np.ix_(columns, columns)]
+        for node in range(len(A)):
+            parents = np.flatnonzero(A[:, node]).tolist()
             variance = self._bound.residual(node, parents)
             errors = values[:, node] - self._bound.forecast(node, parents, values[:, parents])
             density -= 0.5 * (np.log(2.0 * np.pi * variance) + float((errors**2).mean()) / variance)
@@ -729,6 +751,6 @@ def _generator(random_state: Any) -> np.random.Generator:
         return np.random.default_rng(random_state)
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"random_state={random_state!r}: allowed are None, whole numbers of at least 0, and numpy's "
+            f"random_state={brief(random_state)}: allowed are None, whole numbers of at least 0, and numpy's "
             "Generator and RandomState"
         ) from error

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _kernels
+from ._checks import as_numbers, as_real, brief, number
 
 if TYPE_CHECKING:
     from .knowledge import Constraints
@@ -40,7 +41,7 @@ def _nodes_of(length: int) -> int:
 
 def as_adjacency(A: ArrayLike, name: str = "A") -> NDArray[np.uint8]:
     """Nonzero pattern of ``A`` (..., d, d) as a new uint8 array; refuses other shapes and self-loops."""
-    values = np.asarray(A)
+    values = as_real(A, name)
     if values.ndim < 2 or values.shape[-1] != values.shape[-2]:
         raise ValueError(f"{name} must have shape (..., d, d), got {values.shape}")
     pattern = (values != 0).astype(np.uint8)
@@ -73,20 +74,31 @@ def vec2dag(z: ArrayLike, dtype: Any = np.uint8, constraints: "Constraints | Non
     -------
     A : array of shape (..., d, d)
     """
-    values = np.asarray(z, dtype=np.float64)
+    values, kind = as_numbers(z, "z"), _dtype(dtype)
     if values.ndim == 0:
         raise ValueError("z must have at least one dimension, got a scalar")
     d = _nodes_of(values.shape[-1])
     lead = values.shape[:-1]
     A = np.empty((int(np.prod(lead, dtype=np.int64)), d, d), dtype=np.uint8)
     rows = np.ascontiguousarray(values.reshape(-1, values.shape[-1]))
+    _check_constraints(constraints, d, "z")
     if constraints is None or constraints.trivial:
         _kernels.decode(rows, d, A)
     else:
-        _check_nodes(constraints, d, "z")
         c = constraints
         _kernels.decode_constrained(rows, c.required, c.allowed, c.before, c.max_parents, A)
-    return A.reshape(*lead, d, d).astype(dtype, copy=False)
+    return A.reshape(*lead, d, d).astype(kind, copy=False)
+
+
+def _dtype(dtype: Any) -> np.dtype[Any]:
+    """A numpy dtype, refused unless zeros and ones are numbers of it."""
+    try:
+        kind = np.dtype(dtype)
+    except (TypeError, ValueError, SyntaxError):
+        kind = np.dtype(object)
+    if kind.kind not in "buif":
+        raise ValueError(f"dtype must be a numpy dtype of real numbers, got {brief(dtype)}")
+    return kind
 
 
 def dag2vec(A: ArrayLike, epsilon: float = 2.0, constraints: "Constraints | None" = None) -> NDArray[np.float64]:
@@ -110,12 +122,11 @@ def dag2vec(A: ArrayLike, epsilon: float = 2.0, constraints: "Constraints | None
     z : array of shape (d * (d + 1) / 2,)
     """
     adjacency = as_adjacency(A)
-    if not epsilon > 0:
-        raise ValueError(f"epsilon must be positive, got {epsilon!r}")
+    epsilon = number("epsilon", epsilon, above=0)
     d = len(adjacency)
     precedence = adjacency
+    _check_constraints(constraints, d, "A")
     if constraints is not None:
-        _check_nodes(constraints, d, "A")
         wrong = constraints.violations(adjacency)
         if wrong is not None:
             raise ValueError(f"A has no vector under these constraints: {wrong}")
@@ -127,7 +138,11 @@ def dag2vec(A: ArrayLike, epsilon: float = 2.0, constraints: "Constraints | None
     return np.concatenate([p, np.where(edge > 0, epsilon / 2, -epsilon / 2)])
 
 
-def _check_nodes(constraints: "Constraints", d: int, name: str) -> None:
+def _check_constraints(constraints: "Constraints | None", d: int, name: str) -> None:
+    if constraints is None:
+        return
+    if not hasattr(constraints, "arrays"):
+        raise ValueError(f"constraints must be Constraints, as Knowledge(...).bind(names), got {brief(constraints)}")
     known = len(constraints.required)
     if known != d:
         raise ValueError(f"{name} is of {d} nodes and the constraints of {known}")
@@ -147,7 +162,7 @@ def reachable(A: ArrayLike) -> NDArray[np.bool_]:
 
 def is_dag(A: ArrayLike) -> bool:
     """Whether the nonzero pattern of ``A`` (d, d) has no directed cycle (a self-loop is one)."""
-    values = np.asarray(A)
+    values = as_real(A, "A")
     if values.ndim != 2 or values.shape[0] != values.shape[1]:
         raise ValueError(f"A must have shape (d, d), got {values.shape}")
     pattern = (values != 0).astype(np.uint8)
@@ -242,7 +257,7 @@ def maximally_oriented(
 
 
 def _like(known: ArrayLike, pattern: NDArray[np.bool_], name: str) -> NDArray[np.bool_]:
-    values = np.asarray(known) != 0
+    values = as_real(known, name) != 0
     if values.shape != pattern.shape:
         raise ValueError(f"{name} must have the shape of C, {pattern.shape}, got {values.shape}")
     return values & ~np.eye(len(pattern), dtype=bool)

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import qr, solve_triangular, svd
 from scipy.sparse import csr_array
 
+from ._checks import as_numbers, as_real, as_table, brief, choose, flag, number
 from .graph import as_adjacency, cpdag, is_dag, skeleton, topological_order
 
 __all__ = [
@@ -195,6 +196,7 @@ def cpdag_shd(true: ArrayLike, pred: ArrayLike) -> Any:
 
 
 def _adjustment(measure: str, true: ArrayLike, pred: ArrayLike, normalised: bool, dags: bool) -> Any:
+    flag("normalised", normalised)
     try:
         gadjid = importlib.import_module("gadjid")
     except ImportError as error:
@@ -209,8 +211,9 @@ def _adjustment(measure: str, true: ArrayLike, pred: ArrayLike, normalised: bool
     coded = [A.astype(np.int8) + (A & np.swapaxes(A, -1, -2)) for A in (T, P)]
     shape = np.broadcast_shapes(T.shape, P.shape)
     T8, P8 = (np.broadcast_to(A, shape) for A in coded)
-    distances = np.empty(shape[:-2], dtype=np.float64 if normalised else np.int64)
-    for index in np.ndindex(shape[:-2]):
+    distances = np.zeros(shape[:-2], dtype=np.float64 if normalised else np.int64)
+    # The library panics where there is no pair of nodes to be wrong about.
+    for index in np.ndindex(shape[:-2]) if shape[-1] > 1 else ():
         pair = (np.ascontiguousarray(A[index]) for A in (T8, P8))
         share, mistakes = getattr(gadjid, measure)(*pair, edge_direction="from row to column")
         distances[index] = share if normalised else mistakes
@@ -268,6 +271,7 @@ def evaluate(true: ArrayLike, pred: ArrayLike, *, adjustment: bool = False) -> d
     T, P = _pair(true, pred)
     if T.ndim != 2 or P.ndim != 2:
         raise ValueError(f"true and pred must have shape (d, d), got {T.shape} and {P.shape}")
+    flag("adjustment", adjustment)
     functions = [shd, nnz, fdr, tpr, fpr, precision, recall, f1]
     functions += [skeleton_shd, skeleton_precision, skeleton_recall, skeleton_f1]
     values: dict[str, float] = {function.__name__: function(T, P) for function in functions}
@@ -290,22 +294,13 @@ def order_divergence(order: ArrayLike, A: ArrayLike) -> Any:
     -------
     divergence : int, or int array of shape (...)
     """
-    adjacency, nodes = as_adjacency(A), np.asarray(order)
+    adjacency, nodes = as_adjacency(A), as_real(order, "order")
     d = adjacency.shape[-1]
     if nodes.ndim == 0 or nodes.shape[-1] != d or (np.sort(nodes, axis=-1) != np.arange(d)).any():
-        raise ValueError(f"order must hold each node 0 to {d - 1} once along its last axis, got {order!r}")
+        raise ValueError(f"order must hold each node 0 to {d - 1} once along its last axis, got {brief(order)}")
     position = np.argsort(nodes, axis=-1)
     backwards = position[..., :, None] > position[..., None, :]
     return _plain(_edges(adjacency.astype(bool) & backwards))
-
-
-def _table(X: ArrayLike) -> NDArray[np.float64]:
-    values = np.asarray(X, dtype=np.float64)
-    if values.ndim != 2 or len(values) < 2:
-        raise ValueError(f"X must have shape (n, d) with n >= 2, got {values.shape}")
-    if not np.isfinite(values).all():
-        raise ValueError("X has nan or infinite entries: all must be finite")
-    return values
 
 
 def sortability(scores: ArrayLike, A: ArrayLike, tol: float = 0.0) -> float:
@@ -327,13 +322,14 @@ def sortability(scores: ArrayLike, A: ArrayLike, tol: float = 0.0) -> float:
     -------
     value : float in [0, 1]; nan for a graph without edges
     """
-    values = np.asarray(scores, dtype=np.float64)
+    values = as_numbers(scores, "scores")
     adjacency = as_adjacency(A)
     topological_order(adjacency)  # a cycle has paths of every length: refuse it
     if values.shape != adjacency.shape[:1]:
         raise ValueError(f"A has {len(adjacency)} nodes, got scores (columns of X) of shape {values.shape}")
-    if not tol >= 0:
-        raise ValueError(f"tol must be non-negative, got {tol!r}")
+    if not np.isfinite(values).all():
+        raise ValueError(f"scores must be finite numbers, got {brief(scores)}")
+    tol = number("tol", tol, least=0)
     difference = values[None, :] - values[:, None]
     credit = ((difference >= -tol).astype(np.float64) + (difference > tol)) / 2
     edges = csr_array(adjacency.astype(np.int32))
@@ -361,7 +357,7 @@ def varsortability(X: ArrayLike, A: ArrayLike, tol: float = 0.0) -> float:
     -------
     value : float in [0, 1]; nan for a graph without edges
     """
-    return sortability(_table(X).var(axis=0), A, tol)
+    return sortability(as_table(X, rows=2).var(axis=0), A, tol)
 
 
 def r2_sortability(X: ArrayLike, A: ArrayLike, tol: float = 0.0) -> float:
@@ -369,7 +365,7 @@ def r2_sortability(X: ArrayLike, A: ArrayLike, tol: float = 0.0) -> float:
 
     Parameters and result as in :func:`varsortability`.
     """
-    return sortability(_r2(_table(X)), A, tol)
+    return sortability(_r2(as_table(X, rows=2)), A, tol)
 
 
 def _r2(X: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -433,14 +429,13 @@ def sortnregress(
     """
     from sklearn.linear_model import LassoLarsIC, LinearRegression
 
-    values = _table(X)
+    values = as_table(X, rows=2)
     n, d = values.shape
     if n <= d:
         raise ValueError(f"X must have more rows than columns for least squares, got shape {values.shape}")
-    if by not in ("variance", "r2"):
-        raise ValueError(f'by must be "variance" or "r2", got {by!r}')
-    if not threshold >= 0:
-        raise ValueError(f"threshold must be non-negative, got {threshold!r}")
+    choose("by", by, dict.fromkeys(("variance", "r2")))
+    flag("decreasing", decreasing)
+    number("threshold", threshold, least=0)
     scores = values.var(axis=0) if by == "variance" else _r2(values)
     order = np.argsort(-scores if decreasing else scores, kind="stable")
     W = np.zeros((d, d))

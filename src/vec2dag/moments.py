@@ -11,7 +11,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import ArrayLike, NDArray
 
-from ._checks import as_table, is_constant_by_moments, names_of, quoted
+from ._checks import as_table, brief, is_constant_by_moments, names_of, quoted
 from ._parallel import one_blas_thread
 
 __all__ = ["Moments"]
@@ -54,14 +54,29 @@ class Moments:
 
     def merge(self, other: "Moments") -> "Moments":
         """Statistics of the two tables stacked; neither is modified."""
+        if not isinstance(other, Moments):
+            raise ValueError(f"other must be Moments, got {brief(other)}")
         if other.names != self.names:
-            raise ValueError(f"columns differ: {self.names} and {other.names}")
+            raise ValueError(f"columns differ: {brief(self.names)} and {brief(other.names)}")
         n = self.n + other.n
         shift = other.mean - self.mean
         # Scatter of the union = both scatters + n1 n2 / n shift shift'.
         between = np.sqrt(self.n * other.n / n) * shift
         factor = _triangular(np.vstack([self.factor, other.factor, between]))
         return Moments(n, self.mean + other.n / n * shift, factor, self.names)
+
+    def taken(self, order: NDArray[np.int64]) -> "Moments":
+        """Statistics of the same table with its columns, or some of them, in another order."""
+        names = tuple(self.names[k] for k in order)
+        return Moments(self.n, self.mean[order], _triangular(self.factor[:, order]), names)
+
+    def canonical_order(self) -> NDArray[np.int64]:
+        """An order (d,) of the columns that depends neither on the one they are in nor on their units.
+
+        By how much a column is correlated with all others; those that do not differ there stay as they are.
+        """
+        Z = self.factor / np.sqrt((self.factor**2).sum(axis=0))
+        return np.argsort(np.round(((Z.T @ Z) ** 2).sum(axis=0), 9), kind="stable")
 
     @property
     def covariance(self) -> NDArray[np.float64]:

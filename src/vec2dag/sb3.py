@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._checks import number, whole_number
+from ._checks import brief, number, whole_number
 from ._settings import Settings
 from .graph import vec2dag, vec_dim
 from .scores import GraphScore, as_score
@@ -363,7 +363,7 @@ class OnPolicy(_Trained):
         """Refuse what cannot be trained like this."""
         if not (isinstance(self.kind, type) and issubclass(self.kind, OnPolicyAlgorithm)):
             raise ValueError(
-                f"algorithm={self.kind!r}: allowed are on-policy classes of Stable-Baselines3; others train on a "
+                f"algorithm={brief(self.kind)}: allowed are on-policy classes of Stable-Baselines3; others train on a "
                 "DagVecEnv"
             )
         super().check()

@@ -28,7 +28,21 @@ from scipy.spatial.distance import cdist
 from scipy.special import expit
 from threadpoolctl import threadpool_limits
 
-from ._checks import default_names, is_constant, quoted
+from ._checks import (
+    LARGEST,
+    as_numbers,
+    brief,
+    check_names,
+    choose,
+    default_names,
+    flag,
+    function,
+    generator,
+    is_constant,
+    number,
+    quoted,
+    whole_number,
+)
 from .graph import as_adjacency, topological_order
 
 # fmt: off
@@ -44,18 +58,12 @@ Noise = Callable[[int, int, Generator], Array]
 Draw = Callable[[Array, Generator], Array]
 Link = Callable[[Array], Array]
 Mechanism = Callable[[Array, Array, Generator], Array]
+# More rows, or nodes, than this no memory holds.
+MOST = 10**9
 
 
-def _check_rng(rng: Any) -> None:
-    if not isinstance(rng, Generator):
-        raise TypeError(f"rng must be a numpy Generator (np.random.default_rng(seed)), got {type(rng).__name__}")
-
-
-def _check_count(name: str, value: Any, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise TypeError(f"{name} must be an integer, got {value!r}")
-    if value < least:
-        raise ValueError(f"{name} must be at least {least}, got {value}")
+def _count(name: str, value: Any, least: int) -> int:
+    return whole_number(name, value, least, MOST)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,13 +87,12 @@ class Dataset:
     meta: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        X, A = np.asarray(self.X, dtype=np.float64), as_adjacency(self.A)
+        X, A = as_numbers(self.X), as_adjacency(self.A)
         d = len(A)
-        names = tuple(self.names) or default_names(d)
         if A.ndim != 2 or X.ndim != 2 or X.shape[1] != d:
             raise ValueError(f"X must have shape (n, d) and A (d, d), got {X.shape} and {A.shape}")
-        if len(names) != d or len(set(names)) != d:
-            raise ValueError(f"names must be {d} different strings, got {names!r}")
+        unnamed = isinstance(self.names, tuple | list) and not self.names
+        names = default_names(d) if unnamed else check_names(self.names, d)
         for key, value in (("X", X), ("A", A), ("names", names)):
             object.__setattr__(self, key, value)
 
@@ -95,10 +102,9 @@ class Dataset:
         ``A`` becomes the induced subgraph; a path through a removed variable does not become an edge.
         ``meta["hidden"]`` names the removed variables.
         """
-        _check_rng(rng)
-        _check_count("k", k, 0)
+        generator(rng)
         d = len(self.names)
-        if k >= d:
+        if _count("k", k, 0) >= d:
             raise ValueError(f"k must be less than the number of variables {d}, got {k}")
         hidden = np.sort(rng.choice(d, size=k, replace=False))
         kept = np.delete(np.arange(d), hidden)
@@ -113,11 +119,10 @@ class Dataset:
 
         The variance of the noise is 0.1 in the paper and 1 in the code released with it.
         """
-        _check_rng(rng)
-        if not 0 <= p <= 1:
-            raise ValueError(f"p must be in [0, 1], got {p!r}")
-        if not variance >= 0:
-            raise ValueError(f"variance must be non-negative, got {variance!r}")
+        generator(rng)
+        if number("p", p, least=0) > 1:
+            raise ValueError(f"p must be in [0, 1], got {p}")
+        number("variance", variance, least=0)
         X = self.X.copy()
         entries = rng.choice(X.size, size=round(p * X.size), replace=False)
         X.flat[entries] += np.sqrt(variance) * rng.standard_normal(len(entries))
@@ -151,10 +156,10 @@ def erdos_renyi(d: int, k: float, rng: Generator, *, exact: bool = False) -> NDA
     -------
     A : array of shape (d, d), uint8
     """
-    _check_rng(rng)
-    _check_count("d", d, 1)
-    if not 0 <= k <= (d - 1) / 2:
-        raise ValueError(f"k must be between 0 and (d - 1) / 2 = {(d - 1) / 2} for {d} nodes, got {k!r}")
+    generator(rng)
+    flag("exact", exact)
+    if number("k", k, least=0) > (_count("d", d, 1) - 1) / 2:
+        raise ValueError(f"k must be between 0 and (d - 1) / 2 = {(d - 1) / 2} for {d} nodes, got {k}")
     rows, columns = np.triu_indices(d, k=1)
     if exact:
         edges = np.sort(rng.choice(len(rows), size=round(k * d), replace=False))
@@ -186,13 +191,10 @@ def scale_free(d: int, k: int, rng: Generator, *, orient: str = "random") -> NDA
     A : array of shape (d, d), uint8
         Labels are shuffled in both cases.
     """
-    _check_rng(rng)
-    _check_count("d", d, 2)
-    _check_count("k", k, 1)
-    if k >= d:
+    generator(rng)
+    if _count("k", k, 1) >= _count("d", d, 2):
         raise ValueError(f"k must be less than d = {d}, got {k}")
-    if orient not in ("random", "attachment"):
-        raise ValueError(f'orient must be "random" or "attachment", got {orient!r}')
+    choose("orient", orient, dict.fromkeys(("random", "attachment")))
     ends: list[int] = []  # every node as often as its degree
     A = np.zeros((d, d), dtype=np.uint8)
     chosen = list(range(k))
@@ -211,59 +213,90 @@ def scale_free(d: int, k: int, rng: Generator, *, orient: str = "random") -> NDA
     return A[np.ix_(order, order)]
 
 
+def _check_range(low: Any, high: Any, first: str = "<") -> None:
+    """Refuse what are no bounds of positive numbers (or, with ``first="<="``, of those that may be 0)."""
+    if not number("low", low, least=0) <= number("high", high, least=0) <= LARGEST or (first == "<" and low == 0):
+        raise ValueError(
+            f"low and high must satisfy 0 {first} low <= high <= {LARGEST:g}, got {brief(low)} and {brief(high)}"
+        )
+
+
 def _signed_uniform(shape: tuple[int, ...], rng: Generator, low: float, high: float) -> Array:
-    if not 0 < low <= high:
-        raise ValueError(f"low and high must satisfy 0 < low <= high, got {low!r} and {high!r}")
     magnitude = rng.uniform(low, high, size=shape)
     return np.where(rng.random(shape) < 0.5, -magnitude, magnitude)
 
 
 def uniform_weights(A: ArrayLike, rng: Generator, low: float = 0.5, high: float = 2.0) -> Array:
     """Independent weights from U([-high, -low] u [low, high]) on the edges of ``A`` (d, d); 0 elsewhere."""
-    _check_rng(rng)
+    generator(rng)
+    _check_range(low, high)
     edges = as_adjacency(A).astype(bool)
     W = np.zeros(edges.shape)
     W[edges] = _signed_uniform((int(edges.sum()),), rng, low, high)
     return W
 
 
+def _noise(n: Any, d: Any, rng: Any, scale: Any = 1.0) -> tuple[tuple[int, int], Array]:
+    """Shape and scale, a number or one per variable (d,), of a noise that can be drawn."""
+    generator(rng)
+    shape, values = (_count("n", n, 1), _count("d", d, 1)), as_numbers(scale, "scale")
+    if values.shape not in ((), shape[1:]) or not ((values >= 0) & (values <= LARGEST)).all():
+        raise ValueError(f"scale must be a number from 0 to {LARGEST:g}, or {d} of them, got {brief(scale)}")
+    return shape, values
+
+
 def gaussian(n: int, d: int, rng: Generator, scale: ArrayLike = 1.0) -> Array:
     """Normal noise (n, d) of mean 0 and standard deviation ``scale``, a number or one per variable (d,)."""
-    return rng.standard_normal((n, d)) * np.asarray(scale, dtype=np.float64)
+    shape, deviations = _noise(n, d, rng, scale)
+    return rng.standard_normal(shape) * deviations
 
 
 def unequal_gaussian(n: int, d: int, rng: Generator, low: float = 1.0, high: float = 2.0) -> Array:
     """Normal noise (n, d) with a variance from U(low, high) for every variable."""
-    if not 0 <= low <= high:
-        raise ValueError(f"low and high must satisfy 0 <= low <= high, got {low!r} and {high!r}")
+    _noise(n, d, rng)
+    _check_range(low, high, "<=")
     return gaussian(n, d, rng, scale=np.sqrt(rng.uniform(low, high, size=d)))
 
 
-def exponential(n: int, d: int, rng: Generator, scale: float = 1.0) -> Array:
-    """Exponential noise (n, d): mean ``scale``, variance ``scale^2``; not centred."""
-    return scale * rng.standard_exponential((n, d))
+def exponential(n: int, d: int, rng: Generator, scale: ArrayLike = 1.0) -> Array:
+    """Exponential noise (n, d): mean ``scale``, variance ``scale^2``; not centred. ``scale`` as in :func:`gaussian`."""
+    shape, means = _noise(n, d, rng, scale)
+    return means * rng.standard_exponential(shape)
 
 
-def gumbel(n: int, d: int, rng: Generator, scale: float = 1.0) -> Array:
+def gumbel(n: int, d: int, rng: Generator, scale: ArrayLike = 1.0) -> Array:
     """Gumbel(0, scale) noise (n, d): mean 0.5772 ``scale``, variance ``pi^2 scale^2 / 6``; not centred."""
-    return rng.gumbel(0.0, scale, size=(n, d))
+    shape, scales = _noise(n, d, rng, scale)
+    return rng.gumbel(0.0, scales, size=shape)
 
 
 def laplace(n: int, d: int, rng: Generator, scale: ArrayLike = 1.0) -> Array:
     """Laplace(0, scale) noise (n, d): mean 0, variance ``2 scale^2``; ``scale`` a number or one each (d,)."""
-    return rng.laplace(size=(n, d)) * np.asarray(scale, dtype=np.float64)
+    shape, scales = _noise(n, d, rng, scale)
+    return rng.laplace(size=shape) * scales
 
 
-def uniform(n: int, d: int, rng: Generator, scale: float = 1.0) -> Array:
-    """Uniform(-scale, scale) noise (n, d): mean 0, variance ``scale^2 / 3``."""
-    return rng.uniform(-scale, scale, size=(n, d))
+def uniform(n: int, d: int, rng: Generator, scale: ArrayLike = 1.0) -> Array:
+    """Uniform(-scale, scale) noise (n, d): mean 0, variance ``scale^2 / 3``; ``scale`` as in :func:`gaussian`."""
+    shape, half = _noise(n, d, rng, scale)
+    return rng.uniform(-half, half, size=shape)
 
 
 def _noise_of(A: NDArray[Any], E: ArrayLike) -> Array:
-    noise = np.array(E, dtype=np.float64)
+    noise = as_numbers(E, "E")
     if noise.ndim != 2 or noise.shape[1] != len(A):
         raise ValueError(f"E must have shape (n, d) with d = {len(A)} nodes, got {noise.shape}")
-    return noise
+    if not (np.abs(noise) <= LARGEST).all():
+        raise ValueError(f"E must hold finite numbers of at most {LARGEST:g} in size")
+    return noise.copy()
+
+
+def _weights(W: Any, name: str) -> Array:
+    """Coefficients (d, d); those that are not finite are no coefficients."""
+    weights = as_numbers(W, name)
+    if not (np.abs(weights) <= LARGEST).all():
+        raise ValueError(f"{name} must hold finite numbers of at most {LARGEST:g} in size")
+    return weights
 
 
 def linear(W: ArrayLike, E: ArrayLike, rng: Generator | None = None) -> Array:
@@ -281,10 +314,11 @@ def linear(W: ArrayLike, E: ArrayLike, rng: Generator | None = None) -> Array:
     -------
     X : array of shape (n, d)
     """
-    weights = np.asarray(W, dtype=np.float64)
+    weights = _weights(W, "W")
+    order = topological_order(as_adjacency(weights, "W"))
     columns = np.array(_noise_of(weights, E).T, order="C")
     # One addition per edge in index order and no BLAS: the bytes depend neither on threads nor on the order.
-    for j in topological_order(weights):
+    for j in order:
         for i in np.flatnonzero(weights[:, j]):
             columns[j] += weights[i, j] * columns[i]
     return np.ascontiguousarray(columns.T)
@@ -309,7 +343,10 @@ def ancestral(A: ArrayLike, E: ArrayLike, rng: Generator, draw: Draw, link: Link
     -------
     X : array of shape (n, d)
     """
-    _check_rng(rng)
+    generator(rng)
+    function("draw", draw, "(parents, rng) -> values")
+    if link is not None:
+        function("link", link, "of values")
     adjacency = as_adjacency(A)
     X = _noise_of(adjacency, E)
     seeds = rng.integers(2**63, size=len(adjacency))
@@ -360,7 +397,9 @@ def additive_gaussian_process(A: ArrayLike, E: ArrayLike, rng: Generator) -> Arr
 
 def _standardised_expit(values: Array) -> Array:
     squashed = expit(values)
-    return (squashed - squashed.mean()) / squashed.std()
+    spread = squashed.std()
+    # What does not vary cannot be given a variance of 1.
+    return (squashed - squashed.mean()) / spread if spread > 0 else np.zeros_like(squashed)
 
 
 def post_nonlinear(A: ArrayLike, E: ArrayLike, rng: Generator, *, rescale: bool = False) -> Array:
@@ -369,7 +408,7 @@ def post_nonlinear(A: ArrayLike, E: ArrayLike, rng: Generator, *, rescale: bool 
     Functions of unit bandwidth hardly vary over (0, 1), the range of the parents; ``rescale=True`` gives
     every variable mean 0 and variance 1 before its children read it.
     """
-    return _processes(A, E, rng, _draw_gp, link=_standardised_expit if rescale else expit)
+    return _processes(A, E, rng, _draw_gp, link=_standardised_expit if flag("rescale", rescale) else expit)
 
 
 def mlp(A: ArrayLike, E: ArrayLike, rng: Generator, *, hidden: int = 100, low: float = 0.5, high: float = 2.0) -> Array:
@@ -378,7 +417,8 @@ def mlp(A: ArrayLike, E: ArrayLike, rng: Generator, *, hidden: int = 100, low: f
     Parameters as in :func:`ancestral`; the entries of ``V`` (p, hidden) and ``w`` (hidden,) are drawn from
     U([-high, -low] u [low, high]).
     """
-    return ancestral(A, E, rng, partial(_draw_mlp, hidden=hidden, low=low, high=high))
+    _check_range(low, high)
+    return ancestral(A, E, rng, partial(_draw_mlp, hidden=_count("hidden", hidden, 1), low=low, high=high))
 
 
 def _name(function: Any) -> str:
@@ -406,14 +446,18 @@ def simulate(
     rng : numpy Generator
     names : tuple of d str, optional
     """
-    _check_rng(rng)
-    _check_count("n", n, 1)
-    A = np.array(graph(rng) if callable(graph) else graph, dtype=np.float64)
-    topological_order(A)
+    generator(rng)
+    _count("n", n, 1)
+    function("mechanism", mechanism, "(A, E, rng) -> X")
+    function("noise", noise, "(n, d, rng) -> E")
+    A = _weights(graph(rng) if callable(graph) and not isinstance(graph, type) else graph, "graph").copy()
+    topological_order(as_adjacency(A, "graph"))
     meta: dict[str, Any] = {"mechanism": _name(mechanism), "noise": _name(noise)}
     if mechanism is linear:
         meta["weights"] = A
-    return Dataset(mechanism(A, noise(n, len(A), rng), rng), as_adjacency(A), names, meta)
+    E = as_numbers(noise(n, len(A), rng), "the result of noise")
+    X = as_numbers(mechanism(A, E, rng), "the result of mechanism")
+    return Dataset(X, as_adjacency(A), names, meta)
 
 
 def linear_gaussian(
@@ -512,8 +556,7 @@ def preset(name: str, seed: int = 0) -> Dataset:
 
     Different seeds, and different names, give independent data. ``meta`` also holds ``preset`` and ``seed``.
     """
-    if name not in _PRESETS:
-        raise ValueError(f"name must be one of {', '.join(presets())}; got {name!r}")
-    _check_count("seed", seed, 0)
-    data = _PRESETS[name](rng=np.random.default_rng([seed, zlib.crc32(name.encode())]))
+    build = choose("name", name, _PRESETS)
+    whole_number("seed", seed, 0)
+    data = build(rng=np.random.default_rng([seed, zlib.crc32(name.encode())]))
     return replace(data, meta=data.meta | {"preset": name, "seed": int(seed)})

@@ -5,9 +5,10 @@ import io
 import json
 import re
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,7 @@ from vec2dag.cli import main
 from vec2dag.files.graphs import read_graph, write_graph
 from vec2dag.files.tables import read_table
 
+from .known import check_options, known_options
 from .properties import Broken, Hang, check_message, check_printable, quietly, refused
 from .tables import FAIR, random_names, random_values
 
@@ -62,6 +64,7 @@ def graph(rng: Generator, folder: Path) -> tuple[str, str]:
 def command(rng: Generator, folder: Path) -> tuple[str, str]:
     """Files and options into the command line: an exit code, and what was said on stderr."""
     kind = int(rng.integers(4))
+    known: list[Any] = []
     if kind == 0:
         true, first = written(rng, folder, GRAPHS, whole=0.7)
         estimate, described = written(rng, folder, GRAPHS) if rng.random() < 0.5 else (true, first)
@@ -69,6 +72,9 @@ def command(rng: Generator, folder: Path) -> tuple[str, str]:
     else:
         file, described = written(rng, folder, TABLES, whole=0.7)
         arguments = ["discover", str(file), "-o", str(folder / "out"), *options(rng)]
+        if rng.random() < 0.3:
+            more, *known = known_options(names_in(file), rng)
+            arguments += more
     code, said = run(arguments)
     if code not in (0, 2, 130):
         raise Broken(f"exit code {code}: {said[-300:]!r}")
@@ -87,7 +93,15 @@ def command(rng: Generator, folder: Path) -> tuple[str, str]:
         check_message(lines[-1], ("",))
     elif code == 0 and spoken:
         raise Broken(f"success, and on stderr: {said[:300]!r}")
+    if known and (folder / "out" / "graph.json").exists():
+        check_options(*known, *read_graph(folder / "out" / "graph.json"))
     return "result" if code == 0 else "refused", f"{arguments} with {described}"
+
+
+def names_in(file: Path) -> Sequence[str]:
+    """Names of the columns of a file, or what they would be if it were one."""
+    outcome, found = refused(lambda: read_table(file), ("",))
+    return found[1] if outcome == "result" else ("x0", "x1", "x2")
 
 
 def run(arguments: list[str]) -> tuple[int, str]:

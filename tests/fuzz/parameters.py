@@ -29,7 +29,7 @@ SETTINGS = (
     "GaussianProcess",
 )  # fmt: skip
 # Parameters for which no value is wrong, or whose errors are not about the value: files, terminals, what is to come.
-LEFT_OUT = {"knowledge", "checkpoint", "verbose", "y"}
+LEFT_OUT = {"checkpoint", "verbose", "y"}
 
 
 # As a report shows them: the text is what reproduces a value.

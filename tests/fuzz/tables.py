@@ -28,6 +28,7 @@ from vec2dag import (
 )
 from vec2dag.files.graphs import read_graph
 
+from .known import check_known, random_knowledge
 from .properties import Broken, check_model, refused, snapshot, unchanged
 
 __all__ = ["fit", "random_names", "random_values", "settings"]
@@ -68,6 +69,12 @@ NAMES = (
     "criterion",
     "regression",
     "algo",
+    "required",
+    "forbidden",
+    "tiers",
+    "max_parents",
+    "exogenous",
+    "sinks",
 )
 
 
@@ -78,16 +85,28 @@ def fit(rng: Generator, folder: Path) -> tuple[str, str]:
     parameters = settings(rng, *values.shape)
     names = random_names(values.shape[1], rng) if rng.random() < 0.2 else None
     described = f"{what} as {kind}, {values.shape}, names={names!r}, ALIAS({parameters!r})"
+    if rng.random() < 0.2:
+        parameters["knowledge"] = random_knowledge(labels_of(X, values.shape[1]) if names is None else names, rng)
+        described += f" with {parameters['knowledge']}"
     before = snapshot(X)
     outcome, model = refused(lambda: ALIAS(**parameters).fit(X, names=names), NAMES)
     unchanged(before, X)
     if outcome == "result":
         check_model(model)
+        for graph in (model.adjacency_raw_, model.adjacency_matrix_) if "knowledge" in parameters else ():
+            check_known(parameters["knowledge"], graph, list(model.graph_.nodes))
         if rng.random() < 0.3 and parameters["time_budget"] is None:
             repeated(parameters, X, names, model)
         if rng.random() < 0.2:
             saved(model, folder)
     return outcome, described
+
+
+def labels_of(X: Any, d: int) -> list[str]:
+    """Names of the columns, as a result has them."""
+    if isinstance(X, Moments):
+        return list(X.names)
+    return [str(label) for label in getattr(X, "columns", [f"x{i}" for i in range(d)])]
 
 
 def repeated(parameters: dict[str, Any], X: Any, names: Any, model: ALIAS) -> None:

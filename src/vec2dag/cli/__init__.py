@@ -1,4 +1,4 @@
-"""The command line: ``vec2dag discover DATA -o DIR``, and ``simulate`` and ``evaluate`` around it."""
+"""The command line: ``vec2dag discover DATA -o DIR``, and ``bootstrap``, ``simulate`` and ``evaluate`` around it."""
 
 import argparse
 import signal
@@ -6,10 +6,10 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NoReturn
 
 from .. import __version__
-from . import discover, evaluate, simulate
+from . import bootstrap, discover, evaluate, simulate
 from .shared import BAD_INPUT, DONE, INTERRUPTED, TERMINATED, flush, say
 
 __all__ = ["main"]
@@ -66,14 +66,24 @@ def _interrupted_by_termination() -> Iterator[list[int]]:
         signal.signal(signal.SIGTERM, before)
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors, which repeat what was typed, are short and cannot steer the terminal."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong, and end."""
+        from .._checks import shown
+
+        super().error(shown(message, 300))
+
+
 def parser() -> argparse.ArgumentParser:
     """All commands and their options."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="vec2dag",
         description="Causal discovery from tables: every vector is a DAG, a policy finds the best one.",
     )
     parser.add_argument("--version", action="version", version=f"vec2dag {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for command in (discover, simulate, evaluate):
+    for command in (discover, bootstrap, simulate, evaluate):
         command.add_to(commands)
     return parser

@@ -10,7 +10,15 @@ from typing import Any
 
 from .shared import BAD_INPUT, DONE, INTERRUPTED, add_table_options, load_table, say, seed, show
 
-__all__ = ["add_to", "run"]
+__all__ = [
+    "add_model_options",
+    "add_to",
+    "is_terminal",
+    "model_parameters",
+    "run",
+    "stated_knowledge",
+    "time_series",
+]
 
 DISCOVER = """\
 Learn the causal graph (a DAG) behind a table and write it to a folder.
@@ -53,6 +61,17 @@ def add_to(commands: Any) -> None:
     p.add_argument("--score", action=_Moved, help=argparse.SUPPRESS)
     p.add_argument("data", metavar="DATA", help="a file, or the name of a bundled dataset")
     p.add_argument("-o", "--output", metavar="DIR", required=True, type=Path, help="folder to write to")
+    search = add_model_options(p)
+    search.add_argument("--checkpoint", type=Path, metavar="FILE", help="keep the search in FILE, and continue from it")
+    search.add_argument("--time-budget", type=float, metavar="SECONDS", help="stop with the best graph so far")
+    search.add_argument("--seed", type=seed, default=0, metavar="N", help="same seed, same graph (default: 0)")
+    search.add_argument("--jobs", type=int, metavar="N", help="threads (default: every core)")
+    add_table_options(p.add_argument_group("table"))
+    p.add_argument("-q", "--quiet", action="store_true", help="print nothing but warnings and errors")
+
+
+def add_model_options(p: Any) -> Any:
+    """What is fitted, with what knowledge and how; returns the group of options about the search."""
     model = p.add_argument_group("model")
     model.add_argument(
         "--criterion",
@@ -119,19 +138,14 @@ def add_to(commands: Any) -> None:
     search.add_argument("--n-steps", type=int, metavar="N", help="updates of the named algorithm at most")
     search.add_argument("--batch-size", type=int, metavar="N", help="graphs that it samples for an update")
     search.add_argument("--learning-rate", type=float, metavar="R", help="of the named algorithm")
-    search.add_argument("--checkpoint", type=Path, metavar="FILE", help="keep the search in FILE, and continue from it")
-    search.add_argument("--time-budget", type=float, metavar="SECONDS", help="stop with the best graph so far")
-    search.add_argument("--seed", type=seed, default=0, metavar="N", help="same seed, same graph (default: 0)")
-    search.add_argument("--jobs", type=int, metavar="N", help="threads (default: every core)")
-    add_table_options(p.add_argument_group("table"))
-    p.add_argument("-q", "--quiet", action="store_true", help="print nothing but warnings and errors")
+    return search
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, fit, write, print."""
     from ..files.atomic import InputError, check_writable
 
-    parameters = _parameters(arguments)
+    parameters = model_parameters(arguments)
     check_writable(arguments.output)
     X, names, notes = load_table(arguments)
     for note in notes:
@@ -139,11 +153,11 @@ def run(arguments: argparse.Namespace) -> int:
 
     from ..estimator import ALIAS
 
-    knowledge = _knowledge(arguments)
-    series = _series(arguments, X, names)
+    knowledge = stated_knowledge(arguments)
+    series = time_series(arguments, X, names)
     if series is not None:
         X, names, knowledge = series.X, series.names, series.knowledge | knowledge
-    model = ALIAS(**parameters, knowledge=knowledge, verbose=int(_is_terminal() and not arguments.quiet))
+    model = ALIAS(**parameters, knowledge=knowledge, verbose=int(is_terminal() and not arguments.quiet))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.fit(X, names=names)
@@ -164,7 +178,7 @@ def run(arguments: argparse.Namespace) -> int:
     return INTERRUPTED if model.search_.stopped == "interrupted" else DONE
 
 
-def _knowledge(arguments: argparse.Namespace) -> Any:
+def stated_knowledge(arguments: argparse.Namespace) -> Any:
     """What is known, from a file and from options."""
     from ..knowledge import Knowledge
 
@@ -183,7 +197,7 @@ def _names(text: str) -> list[str]:
     return [name.strip() for name in next(csv.reader([text], skipinitialspace=True))]
 
 
-def _series(arguments: argparse.Namespace, X: Any, names: tuple[str, ...]) -> Any:
+def time_series(arguments: argparse.Namespace, X: Any, names: tuple[str, ...]) -> Any:
     """The table with the columns of rows before, if asked."""
     from ..knowledge import lagged
 
@@ -198,11 +212,12 @@ def _series(arguments: argparse.Namespace, X: Any, names: tuple[str, ...]) -> An
     return lagged(X, arguments.lags, names=names, time=arguments.time, contemporaneous=arguments.contemporaneous)
 
 
-def _is_terminal() -> bool:
+def is_terminal() -> bool:
+    """Whether somebody watches what is said."""
     return sys.stderr is not None and sys.stderr.isatty()
 
 
-def _parameters(arguments: argparse.Namespace) -> dict[str, Any]:
+def model_parameters(arguments: argparse.Namespace) -> dict[str, Any]:
     """Of the estimator; the library knows the names, and which settings each has."""
     from ..prune import PRUNERS
     from ..scores import CRITERIA, REGRESSIONS

@@ -59,12 +59,13 @@ class _ListPresets(argparse.Action):
 def run(arguments: argparse.Namespace) -> int:
     """Draw and write."""
     from .. import simulate
+    from .._checks import brief
     from ..files.atomic import as_json, check_writable, write_together
     from ..files.graphs import graph_files
     from ..files.tables import table_file
 
     if arguments.preset not in simulate.presets():
-        raise ValueError(f"no preset {arguments.preset!r}; there are {', '.join(simulate.presets())}")
+        raise ValueError(f"no preset {brief(arguments.preset)}; there are {', '.join(simulate.presets())}")
     folder = check_writable(arguments.output)
     data = simulate.preset(arguments.preset, seed=arguments.seed)
     (n, d), edges = data.X.shape, int(data.A.sum())

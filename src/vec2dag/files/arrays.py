@@ -46,7 +46,8 @@ def load_matrix(
     except Exception as error:
         kind = file.suffix[1:].upper() or "NumPy"
         raise InputError(f"{file.name}: not a readable {kind} file ({reason(error)})") from error
-    with np.errstate(over="ignore"):
+    # beyond float64 is infinite, and a NaN that signals, as damaged bytes may, is a NaN
+    with np.errstate(over="ignore", invalid="ignore"):
         X = np.array(values, dtype=np.float64, order="C")
     if labels is None:
         return X, None

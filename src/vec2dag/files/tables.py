@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from .._checks import check_names, choose, default_names, listing, quoted, shown, warn
+from .._checks import brief, check_names, choose, default_names, listing, quoted, shown, warn
 from .arrays import load_matrix
 from .atomic import InputError, PathLike, write_atomically
 from .opening import MAX_MEMORY, Opened, check_memory, checked_names, opened, reason
@@ -132,7 +132,7 @@ def select(name: str, names: Sequence[str], columns: Sequence[str] | None, exclu
     """
     for option, wanted in (("columns", columns), ("exclude", exclude)):
         if isinstance(wanted, str) or (option == "columns" and wanted is not None and not wanted):
-            raise InputError(f"{name}: {option} must be a list of names, got {wanted!r}")
+            raise InputError(f"{name}: {option} must be a list of names, got {brief(wanted)}")
         unknown = [label for label in wanted or () if not label or label not in names]
         if unknown:
             raise InputError(f"{name}: no column {quoted(unknown)}; it has {quoted(names, 20)}")
@@ -256,9 +256,12 @@ def _read_parquet(file: Opened, options: Options) -> Table:
                 raise InputError(f"{file.name}: the table is empty, shape ({n}, {len(names)})")
             check_memory(file.name, f"its table of shape {(n, len(names))}", 8 * n * len(names), file.max_memory)
             table = source.read(columns=list(names))
-    except (pa.ArrowException, OSError) as error:
+            values = [table[name].cast(pa.float64(), safe=False).to_numpy() for name in names]
+    except InputError:
+        raise
+    # damaged files raise many types, from those of Arrow to those of the JSON that pandas puts into them
+    except Exception as error:
         raise InputError(f"{file.name}: not a readable Parquet file ({reason(error)})") from error
-    values = [table[name].cast(pa.float64(), safe=False).to_numpy() for name in names]
     return np.column_stack(values), names
 
 

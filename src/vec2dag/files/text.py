@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from .._checks import choose, shown, warn
+from .._checks import brief, choose, shown, warn
 from .atomic import InputError
 from .opening import HEAD, Opened
 
@@ -166,7 +166,7 @@ def _encoding(file: Opened, encoding: str | None) -> tuple[str, str]:
             "".encode(encoding)
             return codecs.lookup(encoding).name, ""
         except LookupError as error:
-            raise InputError(f"encoding={encoding!r} is unknown; utf-8, utf-16, latin-1 and cp1252 are") from error
+            raise InputError(f"encoding={brief(encoding)} is unknown; utf-8, utf-16, latin-1 and cp1252 are") from error
     if file.kind is not None:
         raise InputError(f"{file.name}: this is {file.kind}, not text; a table must be saved as CSV, for instance")
     for mark, name in _BOMS:

@@ -81,8 +81,8 @@ class Constraints:
     def none(cls, names: Sequence[str]) -> Constraints:
         """Those of somebody who knows nothing: every DAG is permitted."""
         d = len(names)
-        open_ = np.zeros((d, d), np.int8)
-        return consequences(Stated(tuple(names), open_ > 0, open_, np.full(d, max(d - 1, 0))))
+        why = np.diag(np.full(d, FORBIDDEN, np.int8))
+        return consequences(Stated(tuple(names), np.zeros((d, d), bool), why, np.full(d, max(d - 1, 0))))
 
     @property
     def arrays(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_], NDArray[np.int64]]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import check_names, listing, shown, warn, whole_number
+from .._checks import brief, check_names, listing, shown, warn, whole_number
 from ..files.atomic import InputError, PathLike, write_atomically
 from ..files.knowledge import parse_tetrad, tetrad_text
 from . import foreign
@@ -94,7 +94,7 @@ class Knowledge:
         within_tiers: bool | Sequence[bool] = True,
     ) -> None:
         if isinstance(tiers, str) or not isinstance(tiers, Iterable):
-            raise ValueError(f"tiers must be a sequence of sequences of names, got {tiers!r}")
+            raise ValueError(f"tiers must be a sequence of sequences of names, got {brief(tiers)}")
         every = [_names("tiers", tier) for tier in tiers]
         used = [(tier, inside) for tier, inside in zip(every, _flags(within_tiers, len(every)), strict=True) if tier]
         flags = tuple(inside for _, inside in used)
@@ -419,7 +419,7 @@ def _edges(parameter: str, edges: Any) -> tuple[Edge, ...]:
     if isinstance(edges, str):
         edges = [edges]
     if not isinstance(edges, Iterable):
-        raise ValueError(f"{parameter} must be a sequence of edges, got {edges!r}")
+        raise ValueError(f"{parameter} must be a sequence of edges, got {brief(edges)}")
     return tuple(dict.fromkeys(_edge(parameter, edge) for edge in edges))
 
 
@@ -429,11 +429,13 @@ def _edge(parameter: str, edge: Any) -> Edge:
             ends = arrow.split(edge.strip())
             if len(ends) == 2 and all(ends):
                 return ends[0], ends[1]
-        raise ValueError(f"{parameter} has {edge!r}, which is not an edge 'a -> b'; a pair ('a', 'b') takes any names")
+        raise ValueError(
+            f"{parameter} has {brief(edge)}, which is not an edge 'a -> b'; a pair ('a', 'b') takes any names"
+        )
     try:
         source, target = edge
     except (TypeError, ValueError):
-        raise ValueError(f"{parameter} has {edge!r}; an edge is a pair ('a', 'b') or text 'a -> b'") from None
+        raise ValueError(f"{parameter} has {brief(edge)}; an edge is a pair ('a', 'b') or text 'a -> b'") from None
     return _name(parameter, source), _name(parameter, target)
 
 
@@ -441,13 +443,13 @@ def _names(parameter: str, names: Any) -> tuple[str, ...]:
     if isinstance(names, str):
         names = [names]
     if not isinstance(names, Iterable):
-        raise ValueError(f"{parameter} must hold names of columns, got {names!r}")
+        raise ValueError(f"{parameter} must hold names of columns, got {brief(names)}")
     return tuple(dict.fromkeys(_name(parameter, name) for name in names))
 
 
 def _name(parameter: str, name: Any) -> str:
     if not isinstance(name, str) or not name.strip():
-        raise ValueError(f"{parameter} must hold names of columns, which are strings such as 'x0'; got {name!r}")
+        raise ValueError(f"{parameter} must hold names of columns, which are strings such as 'x0'; got {brief(name)}")
     return str(name)
 
 
@@ -455,11 +457,11 @@ def _flags(within: Any, tiers: int) -> tuple[bool, ...]:
     if isinstance(within, bool | np.bool_):
         return (bool(within),) * tiers
     if isinstance(within, str | Mapping) or not isinstance(within, Iterable):
-        raise ValueError(f"within_tiers must be True, False, or one of them for each tier, got {within!r}")
+        raise ValueError(f"within_tiers must be True, False, or one of them for each tier, got {brief(within)}")
     flags = tuple(within)
     if len(flags) != tiers or not all(isinstance(flag, bool | np.bool_) for flag in flags):
         raise ValueError(
-            f"within_tiers must be True, False, or one of them for each of the {tiers} tiers, got {within!r}"
+            f"within_tiers must be True, False, or one of them for each of the {tiers} tiers, got {brief(within)}"
         )
     return tuple(bool(flag) for flag in flags)
 
@@ -469,7 +471,7 @@ def _limits(limits: Any) -> int | dict[str, int] | None:
         return None
     if isinstance(limits, Mapping):
         named = {
-            _name("max_parents", name): whole_number(f"max_parents of {name!r}", limit, 0)
+            _name("max_parents", name): whole_number(f"max_parents of {brief(name)}", limit, 0)
             for name, limit in limits.items()
         }
         return named or None

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._checks import DEPENDENCE_TOLERANCE, as_table, choose, is_constant, number, share, whole_number
+from .._checks import DEPENDENCE_TOLERANCE, as_table, brief, choose, flag, is_constant, number, share, whole_number
 from .._parallel import one_blas_thread, run_each
 from .._settings import Settings
 from ..graph import as_adjacency
@@ -104,6 +104,7 @@ def explain_linear(
 ) -> list[Verdict]:
     """What :func:`prune_linear` decides of every edge of ``A``, in row-major order."""
     number("threshold", threshold, least=0)
+    flag("standardised", standardised)
     linear = as_linear(X)
     adjacency = _checked(A, linear.d)
     W = linear.coefficients(adjacency)
@@ -296,7 +297,7 @@ def explain_ci(
 def _test(test: str | Test) -> Test:
     """The test that a name stands for."""
     if not isinstance(test, str) and not callable(test):
-        raise ValueError(f"test={test!r}: allowed are 'fast', 'kci', and callables (x, y, Z) -> p-value")
+        raise ValueError(f"test={brief(test)}: allowed are 'fast', 'kci', and callables (x, y, Z) -> p-value")
     return choose("test", test, TESTS) if isinstance(test, str) else test
 
 
@@ -324,6 +325,7 @@ class Threshold(Settings):
     def check(self) -> None:
         """Refuse impossible values."""
         number("threshold", self.threshold, least=0)
+        flag("standardised", self.standardised)
 
     def explain(self, X: Any, A: ArrayLike, n_jobs: int | None = None) -> list[Verdict]:
         """Of every edge of ``A`` why it stays or goes."""

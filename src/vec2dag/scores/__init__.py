@@ -1,5 +1,6 @@
 """Graph scores: regressions, criteria, and the scores that they make together."""
 
+from .bge import BGe, NormalWishart, NormalWishartOnTable
 from .criteria import BIC, CRITERIA, Criterion, LeastSquares, as_criterion, is_criterion
 from .gp import GaussianProcess
 from .linear import Linear, LinearOnTable
@@ -12,6 +13,7 @@ __all__ = [
     "BIC",
     "CRITERIA",
     "REGRESSIONS",
+    "BGe",
     "Criterion",
     "FunctionScore",
     "GaussianProcess",
@@ -21,6 +23,8 @@ __all__ = [
     "LinearOnTable",
     "LocalCache",
     "LocalScores",
+    "NormalWishart",
+    "NormalWishartOnTable",
     "Regression",
     "Score",
     "SklearnRegression",

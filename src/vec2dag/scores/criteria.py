@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
 from .. import _kernels
-from .._checks import choose, number
+from .._checks import brief, choose, number
 from .._settings import Settings
 
 __all__ = ["BIC", "CRITERIA", "Criterion", "LeastSquares", "as_criterion", "is_criterion"]
@@ -86,8 +86,8 @@ class Criterion(Settings):
         penalty, prices = float(self.penalty(n, d)), np.asarray(self.prices(n, d), dtype=np.float64)
         if not 0 <= penalty < math.inf or prices.shape != (d + 1,) or not np.isfinite(prices).all():
             raise ValueError(
-                f"{self!r} must price an edge with a finite number of at least 0, and 0 to {d} parents with finite "
-                f"numbers, got {penalty * n * d!r} and {prices.tolist()}"
+                f"{brief(self)} must price an edge with a finite number of at least 0, and 0 to {d} parents with "
+                f"finite numbers, got {brief(penalty * n * d)} and {brief(prices.tolist())}"
             )
         return self.kind, penalty, float(self.offset), prices
 

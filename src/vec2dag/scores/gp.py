@@ -10,7 +10,7 @@ from numpy.polynomial import polynomial
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from .._checks import number, whole_number
+from .._checks import brief, number, whole_number
 from .._settings import Settings
 from .lapack import positive_solve
 from .regressors import RowRegression, spread
@@ -96,9 +96,9 @@ class GaussianProcess(RowRegression, Settings):
         """Refuse impossible values."""
         number("alpha", self.alpha, above=0)
         if not isinstance(self.bounds, tuple | list) or len(self.bounds) != 2:
-            raise ValueError(f"bounds must be two positive numbers, the lower first, got {self.bounds!r}")
+            raise ValueError(f"bounds must be two positive numbers, the lower first, got {brief(self.bounds)}")
         if number("bounds", self.bounds[0], above=0) > number("bounds", self.bounds[1], above=0):
-            raise ValueError(f"bounds must be two positive numbers, the lower first, got {self.bounds!r}")
+            raise ValueError(f"bounds must be two positive numbers, the lower first, got {brief(self.bounds)}")
         if self.offset is not None:
             number("offset", self.offset, least=0)
         whole_number("max_rows", self.max_rows, least=2)

@@ -15,7 +15,7 @@ import numpy as np
 from joblib.parallel import get_active_backend
 from numpy.typing import NDArray
 
-from .._checks import warn
+from .._checks import brief, shown, warn, whole_number
 from .._parallel import OutOfTime, effective_jobs, one_blas_thread, run_lazily
 from ..files.atomic import write_atomically
 
@@ -50,9 +50,7 @@ class LocalCache:
     """
 
     def __init__(self, max_bytes: int = 256 * 2**20) -> None:
-        if max_bytes < BYTES:
-            raise ValueError(f"max_bytes must be at least {BYTES}, got {max_bytes!r}")
-        self.max_bytes = max_bytes
+        self.max_bytes = whole_number("max_bytes", max_bytes, BYTES)
         self.hits = self.misses = self.bytes = 0
         self._owner: object = None
         self._values: OrderedDict[tuple[int, int], float] = OrderedDict()
@@ -173,7 +171,7 @@ class Store:
 
     def __init__(self, file: str | Path, cache: LocalCache, fingerprint: str) -> None:
         if not isinstance(file, str | Path):
-            raise ValueError(f"checkpoint must be a path, got {file!r}")
+            raise ValueError(f"checkpoint must be a path, got {brief(file)}")
         self.file, self.cache, self.fingerprint = Path(file), cache, fingerprint
         self.known = cache.load(self.file, fingerprint)
         self.others = {name: array for name, array in _arrays_of(self.file).items() if name not in MEMBERS}
@@ -236,6 +234,8 @@ class LocalScores:
         effective_jobs(n_jobs)
         self.regression, self.n_jobs = regression, n_jobs
         self.cache = LocalCache() if cache is None else cache
+        if not isinstance(self.cache, LocalCache):
+            raise ValueError(f"cache must be a LocalCache, got {brief(cache)}")
         if cache is not None:
             cache.belong_to(regression)
         self.fits = 0
@@ -341,7 +341,7 @@ class LocalScores:
                 if self.cheap
                 else "a regression without a fingerprint cannot be told from another"
             )
-            raise ValueError(f"local scores in {str(file)!r} are for regressions that are worth keeping: {reason}")
+            raise ValueError(f"local scores in {brief(str(file))} are for regressions that are worth keeping: {reason}")
         store = Store(file, self.cache, fingerprint)
         with self.kept_in(store):
             yield store.known
@@ -372,11 +372,11 @@ def _fit_alone(regression: "Regression", key: tuple[int, int]) -> float:
 def _fit(regression: "Regression", key: tuple[int, int]) -> float:
     """One local regression; whatever goes wrong names the node and its parents."""
     node, parents = key[0], _members(key[1])
-    what = f"the regression of {regression.names[node]!r} on {[regression.names[p] for p in parents]}"
+    what = f"the regression of {brief(regression.names[node])} on {brief([regression.names[p] for p in parents])}"
     try:
         value = float(regression.residual(node, parents))
     except Exception as error:
-        raise ValueError(f"{what} failed: {type(error).__name__}: {error}") from error
+        raise ValueError(f"{what} failed: {type(error).__name__}: {shown(str(error), 300)}") from error
     if not 0 < value < math.inf:
         hint = "; a regressor that fits every row needs SklearnRegression(..., cv=)" if value == 0 and parents else ""
         raise ValueError(f"{what} gave a mean squared residual of {value}; a positive number is needed{hint}")

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._checks import check_names, default_names
+from .._checks import brief, check_names, default_names
 from .local import LocalCache, LocalScores
 
 __all__ = ["Regression", "as_regression"]
@@ -53,7 +53,7 @@ class Regression:
 
     def forecast(self, node: int, parents: Sequence[int], new: NDArray[np.float64]) -> NDArray[np.float64]:
         """Predictions (m,) of ``node`` for rows ``new`` (m, k) of its parents."""
-        raise NotImplementedError(f"{self!r} has no forecast, which scores of other rows need")
+        raise NotImplementedError(f"{brief(self)} has no forecast, which scores of other rows need")
 
     def thinned(self, step: int) -> "Regression | None":
         """The same regression on one row of ``step``, a cheap picture of the problem; None if it has no rows."""
@@ -74,7 +74,9 @@ class _Foreign(Regression):
     def __init__(self, wrapped: Any) -> None:
         missing = [name for name in ("n", "d", "residual") if not hasattr(wrapped, name)]
         if missing:
-            raise ValueError(f"a regression that holds its data needs n, d and residual; {wrapped!r} has no {missing}")
+            raise ValueError(
+                f"a regression that holds its data needs n, d and residual; {brief(wrapped)} has no {missing}"
+            )
         self.wrapped = wrapped
         self.n, self.d = int(wrapped.n), int(wrapped.d)
         names = getattr(wrapped, "names", None)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
-from .._checks import as_table, names_of
+from .._checks import as_table, brief, names_of
 from .._settings import Settings
 from ..moments import Moments
 from .regression import Regression
@@ -45,12 +45,14 @@ class RowRegression:
 
     def forecast(self, Z: NDArray[np.float64], y: NDArray[np.float64], new: NDArray[np.float64]) -> NDArray[np.float64]:
         """Predictions (m,) at ``new`` (m, k) after a regression of ``y`` (n,) on ``Z`` (n, k)."""
-        raise NotImplementedError(f"{self!r} has no forecast, which scores of other rows need")
+        raise NotImplementedError(f"{brief(self)} has no forecast, which scores of other rows need")
 
     def bind(self, data: ArrayLike | Moments, names: Sequence[str] | None = None) -> "OnRows":
         """Join with a table (n, d); it is copied."""
         if isinstance(data, Moments):
-            raise ValueError(f"regression={self!r} needs the rows of the table; Moments have only mean and scatter")
+            raise ValueError(
+                f"regression={brief(self)} needs the rows of the table; Moments have only mean and scatter"
+            )
         values = np.array(as_table(data, rows=2), order="C")
         # A copy: what is remembered of residuals must stay true when somebody changes the settings.
         return OnRows(deepcopy(self), values, names_of(names, values.shape[1], data))
@@ -130,7 +132,7 @@ class SklearnRegression(RowRegression, Settings):
         """Refuse what cannot be fitted."""
         missing = [name for name in ("fit", "predict") if not callable(getattr(self.estimator, name, None))]
         if missing or isinstance(self.estimator, type):
-            raise ValueError(f"estimator must be an object with fit and predict, got {self.estimator!r}")
+            raise ValueError(f"estimator must be an object with fit and predict, got {brief(self.estimator)}")
 
     def residual(self, Z: NDArray[np.float64], y: NDArray[np.float64]) -> float:
         """Mean squared residual of ``y`` (n,) given parents ``Z`` (n, k); without parents, about the mean."""

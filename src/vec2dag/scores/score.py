@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _kernels
-from .._checks import choose, default_names
+from .._checks import as_numbers, brief, choose, default_names, whole_number
 from .._settings import Settings
 from ..graph import as_adjacency
 from ..knowledge import Constraints, Knowledge
@@ -222,7 +222,12 @@ class Score(GraphScore):
 
     def combine(self, residuals: ArrayLike, parents: ArrayLike) -> NDArray[np.float64]:
         """The score (...) for mean squared residuals and numbers of parents, both (..., d)."""
-        values, counts = np.asarray(residuals, dtype=np.float64), np.asarray(parents, dtype=np.int64)
+        values, wanted = as_numbers(residuals, "residuals"), as_numbers(parents, "parents")
+        if not (values >= 0).all():
+            raise ValueError(f"residuals must be numbers of at least 0, got {brief(residuals)}")
+        if not (wanted == np.floor(wanted)).all() or (np.abs(wanted) > self.d).any():
+            raise ValueError(f"parents must be whole numbers from 0 to {self.d - 1}, got {brief(parents)}")
+        counts = wanted.astype(np.int64)
         if values.shape[-1:] != (self.d,) or counts.shape != values.shape:
             raise ValueError(
                 f"residuals and parents must both have shape (..., {self.d}), got {values.shape} and {counts.shape}"
@@ -264,28 +269,37 @@ class FunctionScore(GraphScore):
         graphs = np.asarray(A)
         # Of a signed type: in unsigned numbers -A.sum() would be huge and positive.
         flat = graphs.reshape(-1, self.d, self.d).astype(np.int64)
-        values = np.array([float(self.function(a)) for a in flat])
+        values = np.array([self._value(a) for a in flat])
         if not np.isfinite(values).all():
             worst = flat[int(np.argmin(np.isfinite(values)))]
             raise ValueError(
                 f"score must return finite numbers, got {values[~np.isfinite(values)][0]} "
-                f"for the graph with the edges {np.argwhere(worst).tolist()}"
+                f"for the graph with the edges {brief(np.argwhere(worst).tolist())}"
             )
         return values.reshape(graphs.shape[:-2])
+
+    def _value(self, a: NDArray[np.int64]) -> float:
+        value = self.function(a)
+        try:
+            return float(value)
+        except (TypeError, ValueError, OverflowError):
+            raise ValueError(f"score must return finite numbers, got {brief(value)}") from None
 
 
 def as_score(score: Any, d: int | None = None) -> GraphScore:
     """A score as it is, or a function of one adjacency matrix made one; ``d`` is needed if it has no such attribute."""
+    if d is not None:
+        whole_number("d", d)
     if isinstance(score, GraphScore):
         if d is not None and d != score.d:
             raise ValueError(f"the score is for {score.d} nodes, d is {d}")
         return score
-    if not callable(score):
-        raise ValueError(f"a score is a Score or a function A -> float, got {score!r}")
+    if not callable(score) or isinstance(score, type):
+        raise ValueError(f"a score is a Score or a function A -> float, got {brief(score)}")
     d = d if d is not None else getattr(score, "d", None)
     if d is None:
         raise ValueError("d is needed: the score has no attribute d")
-    return FunctionScore(score, int(d))
+    return FunctionScore(score, whole_number("d", d))
 
 
 def needs_local(score: GraphScore, what: str) -> Score:
@@ -301,7 +315,7 @@ def describe(regression: Any) -> Any:
         return choose("regression", regression, REGRESSIONS)()
     if isinstance(regression, type) or not any(hasattr(regression, name) for name in ("predict", "bind", "residual")):
         raise ValueError(
-            f"regression={regression!r}: allowed are {', '.join(map(repr, REGRESSIONS))}, Linear(...), "
+            f"regression={brief(regression)}: allowed are {', '.join(map(repr, REGRESSIONS))}, Linear(...), "
             "GaussianProcess(...), SklearnRegression(...), objects with fit and predict, and objects that hold data "
             "and have residual"
         )
@@ -318,5 +332,5 @@ def bind(X: ArrayLike | Moments | None, regression: Any, names: Sequence[str] | 
             raise ValueError("a regression object holds its own data: pass X=None")
         return as_regression(described)
     if X is None:
-        raise ValueError(f"X is needed: regression={regression!r} holds no data")
+        raise ValueError(f"X is needed: regression={brief(regression)} holds no data")
     return as_regression(described.bind(X, names))

@@ -10,6 +10,7 @@ from .gradient import SearchResult
 from .local import LocalSearch
 from .orders import Orders
 from .policy import GaussianPolicy
+from .relabel import Relabelling
 from .start import STARTS, equal_variance_order
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "Orders",
     "Progress",
     "Refined",
+    "Relabelling",
     "SearchResult",
     "discover",
     "equal_variance_order",

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .._checks import number
+from .._checks import function, number
 from .._parallel import OutOfTime
 from ..scores import GraphScore
 from .checkpoint import Memory
@@ -61,6 +61,8 @@ class Budget:
     ) -> None:
         if seconds is not None:
             number("time_budget", seconds, above=0)
+        if callback is not None:
+            function("callback", callback, "of a Progress")
         self.start = time.perf_counter()
         self.deadline = math.inf if seconds is None else self.start + seconds
         if outer is not None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .._checks import warn
+from .._checks import brief, warn
 from ..scores import GraphScore, LocalCache
 from ..scores.local import Store
 
@@ -249,7 +249,7 @@ class Checkpoint:
         fingerprint, local = _fingerprint(score)
         if local is None and not continues:
             raise ValueError(
-                f"checkpoint={str(self.file)!r} cannot be used: a search by {plan['algorithm']} cannot be "
+                f"checkpoint={brief(str(self.file))} cannot be used: a search by {plan['algorithm']} cannot be "
                 "continued, as the state of its training is not ours to read, and the local scores of this score are "
                 "not worth keeping; the algorithms that have a name can be continued"
             )
@@ -292,7 +292,7 @@ def _readable(store: Store) -> Iterator[None]:
     try:
         yield
     except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
-        raise ValueError(f"{store.file} is not a checkpoint, or is damaged: {error!r}") from error
+        raise ValueError(f"{store.file} is not a checkpoint, or is damaged: {brief(error)}") from error
 
 
 def _fingerprint(score: GraphScore) -> tuple[str, Any]:
@@ -307,7 +307,7 @@ def _fingerprint(score: GraphScore) -> tuple[str, Any]:
         return digest({"rows": regression.n, "statistics": regression.statistics}), None
     if not regression.cheap:
         raise ValueError(
-            f"checkpoint needs a regression with a fingerprint, to tell it from another; {regression!r} has none"
+            f"checkpoint needs a regression with a fingerprint, to tell it from another; {brief(regression)} has none"
         )
     return _probe(score), None
 

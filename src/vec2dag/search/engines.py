@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from .. import _kernels
-from .._checks import choose, generator, number, whole_number
+from .._checks import brief, choose, generator, number, whole_number
 from .._parallel import run_each
 from .._settings import Settings
 from ..graph import vec2dag
@@ -561,15 +561,15 @@ def as_algorithm(algorithm: Any, known: Mapping[str, Callable[[], Any]]) -> Any:
     if isinstance(algorithm, str):
         return choose("algorithm", algorithm, known)()
     if isinstance(algorithm, type):
-        raise ValueError(f"algorithm={algorithm!r} is a class: settings are made by calling it")
+        raise ValueError(f"algorithm={brief(algorithm)} is a class: settings are made by calling it")
     if not hasattr(algorithm, "search"):
         raise ValueError(
-            f"algorithm={algorithm!r}: allowed are {', '.join(map(repr, known))}, and settings such as "
+            f"algorithm={brief(algorithm)}: allowed are {', '.join(map(repr, known))}, and settings such as "
             "PPO(n_steps=1000)"
         )
     missing = [name for name in ("name", "descends", "reports_mean", "takes_start") if not hasattr(algorithm, name)]
     if missing:
-        raise ValueError(f"algorithm={algorithm!r} cannot be used: it has no {', '.join(missing)}")
+        raise ValueError(f"algorithm={brief(algorithm)} cannot be used: it has no {', '.join(missing)}")
     if isinstance(algorithm, Settings):
         algorithm.check()
     return algorithm

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from .._checks import whole_number
 from ..scores import Score, needs_local
 from .certify import Certificate, Refined
 
@@ -23,7 +24,7 @@ def exact_search(score: Score, max_nodes: int = 12) -> Refined:
     d = needs_local(score, "exact_search").d
     if not score.criterion.decomposable:
         raise ValueError("exact_search needs a score that is a sum over nodes: 'bic-nv' or 'ls'")
-    if d > max_nodes:
+    if d > whole_number("max_nodes", max_nodes):
         raise ValueError(f"exact_search is for at most max_nodes={max_nodes} nodes, got {d}")
     size, known = 1 << d, score.constraints
     edges = np.array([mask.bit_count() for mask in range(size)])

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from .. import _kernels
-from .._checks import choose, quoted
+from .._checks import as_real, brief, choose, quoted
 from ..graph import as_adjacency, dag2vec, is_dag, topological_order, vec_dim
 from ..scores import GraphScore, Score, needs_local
 from .checkpoint import storable
@@ -70,7 +70,7 @@ def find_start(init: Any, score: GraphScore, greedy: bool) -> Start:
         return Start("equal-variance order", order, A, policy_at(A, order, sigma=2.0 / d), near=True)
     if isinstance(init, GaussianPolicy):
         return Start("given", policy=init)
-    values = np.asarray(init)
+    values = as_real(init, "init")
     if values.shape == (d, d):
         A = as_adjacency(values, "init")
         if not is_dag(A):
@@ -91,7 +91,7 @@ def find_start(init: Any, score: GraphScore, greedy: bool) -> Start:
         policy.mu[d:] = 0.0  # an order says nothing about edges
         return Start("given", order, None, policy)
     raise ValueError(
-        f"init must be 'auto', 'random', an adjacency matrix {(d, d)}, or an order of {d} columns, got {init!r}"
+        f"init must be 'auto', 'random', an adjacency matrix {(d, d)}, or an order of {d} columns, got {brief(init)}"
     )
 
 

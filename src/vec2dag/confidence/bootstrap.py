@@ -1,0 +1,412 @@
+"""How sure the edges of an estimate are: the same fit on many samples of the rows, on one machine or a cluster."""
+
+import hashlib
+import json
+import math
+import os
+import re
+import time
+import warnings
+from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import BrokenExecutor, CancelledError
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from typing import Any
+
+import joblib
+import numpy as np
+from joblib.parallel import get_active_backend
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from .._checks import (
+    DataWarning,
+    as_table,
+    brief,
+    check_names,
+    check_values,
+    choose,
+    data_warnings,
+    names_of,
+    number,
+    warn,
+    whole_number,
+)
+from .._parallel import effective_jobs, one_blas_thread
+from ..knowledge import Knowledge
+from ..moments import Moments
+from ..prune import PRUNERS
+from ..scores import as_criterion, describe, is_criterion
+from ..search import LocalSearch
+from .journal import Journal
+from .resampling import Blocks, Gaussian, Rows, Table, moments_of
+from .shares import Bootstrap, Sample
+
+__all__ = ["bootstrap"]
+
+METHODS = {"resample": "rows with replacement", "subsample": "half of the rows", "parametric": "a Gaussian"}
+# Seconds of work for which other processes are worth starting; a single sample of so many is.
+WORTH, LONG = 4.0, 2.0
+# How often a lost worker may be replaced while nothing gets finished.
+PATIENCE = 3
+# Chains of a search on a sample: agreement of more of them, as in a fit, is not worth five times as long here.
+CHAINS = 2
+
+
+def bootstrap(
+    model: Any,
+    X: Any,
+    n_samples: int = 100,
+    method: str = "resample",
+    *,
+    names: Sequence[str] | None = None,
+    n_jobs: int | None = None,
+    random_state: Any = None,
+    time_budget: float | None = None,
+    checkpoint: Any = None,
+    verbose: int = 0,
+) -> Bootstrap:
+    """Fit a model to many samples of the rows of a table.
+
+    Parameters
+    ----------
+    model : ALIAS
+        Fitted or not; it is not changed. Every sample is given to a copy with the same parameters, and a seed of its
+        own. Only where ``algorithm="auto"`` stands for iterated local search, samples are searched by two chains and
+        not by up to 16 (``algorithm="local"`` insists on them).
+    X : array of shape (n, d), data frame, or Moments
+    n_samples : int, default 100
+    method : {"resample", "subsample", "parametric"}
+        ``"resample"``: as many rows as there are, with replacement. ``"subsample"``: half of the rows, without; what
+        :meth:`Bootstrap.stability` needs. Rows must be exchangeable: not those of a time series, nor repeated ones of
+        the same individuals. ``"parametric"``: rows of a Gaussian with the moments of the table, the only method for
+        ``Moments``, and only for linear models; it says nothing about what is not Gaussian in the table. Linear
+        models of more than 20,000 rows draw from sums over a thousand blocks to which rows are dealt at random: the
+        cost of a sample does not depend on the number of rows. A draw in which a column is constant is repeated.
+    names : sequence of str, optional
+        Names of the columns of an array that has none.
+    n_jobs : int, optional
+        Workers; None uses every core. They are processes where there is work enough for them, or whatever
+        ``joblib.parallel_config`` asks for, a Dask cluster for one. The result does not depend on them.
+    random_state : int, Generator, RandomState or None
+    time_budget : float, optional
+        Seconds after which the samples that are finished are all.
+    checkpoint : path, optional
+        A file to which every finished sample is added. A run that was killed, and is started again with the same table,
+        model and seed, ends in the same result; so does one with more samples. A file of something else is refused.
+        Without a ``random_state`` that of the file is taken.
+    verbose : int, default 0
+        1 shows a progress bar on a terminal, with the time left.
+
+    Returns
+    -------
+    Bootstrap
+        Also after an interrupt, with what was finished.
+
+    Examples
+    --------
+    >>> from vec2dag import ALIAS
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.standard_normal(500)
+    >>> table = np.column_stack([x, x + rng.standard_normal(500)])
+    >>> result = bootstrap(ALIAS("bic-ev"), table, n_samples=20, names=["x", "y"], random_state=0)
+    >>> result.directed[0, 1]
+    np.float64(1.0)
+    """
+    start = time.perf_counter()
+    n_samples = whole_number("n_samples", n_samples)
+    choose("method", method, METHODS)
+    if time_budget is not None:
+        number("time_budget", time_budget, above=0)
+    effective_jobs(n_jobs)
+    prototype = _prototype(model)
+    entropy = _entropy(random_state)
+    rows = _needs_rows(prototype.get_params(deep=False))
+    values, moments = _checked(X, names, method, rows, n_jobs)
+    knowledge = Knowledge.of(prototype.get_params(deep=False).get("knowledge"), moments.names)
+    journal = None
+    if checkpoint is not None:
+        about = {
+            "table": _digest(values, moments),
+            "model": _described(prototype),
+            "method": method,
+            "version": version("vec2dag"),
+        }
+        journal = Journal(checkpoint, about, entropy, any_seed=random_state is None)
+        entropy = journal.entropy
+    table = _drawn_from(values, moments, method, rows, entropy, n_jobs)
+    result = Bootstrap(
+        table.names,
+        [],
+        method,
+        table.about,
+        n_samples,
+        "done",
+        moments,
+        knowledge.bind(table.names),
+        settings={"parameters": _parameters(prototype), "seed": entropy, "vec2dag": version("vec2dag")},
+    )
+    deadline = math.inf if time_budget is None else time.time() + time_budget - (time.perf_counter() - start)
+    task = _Task(prototype, table, method, entropy, deadline)
+    samples = {} if journal is None else {k: s for k, s in journal.samples.items() if k < n_samples}
+    stopped = _collect(task, samples, n_samples, n_jobs, journal, verbose)
+    if journal is not None and journal.trouble is not None:
+        warn(journal.trouble)
+    if not samples and stopped == "interrupted":
+        raise KeyboardInterrupt("interrupted before a first sample was finished")
+    if not samples:
+        raise ValueError(f"time_budget={time_budget:g} seconds were over before the first sample was finished")
+    ordered = [samples[k] for k in sorted(samples)]
+    return replace(result, samples=ordered, stopped=stopped, seconds=time.perf_counter() - start)
+
+
+# --- what is fitted, and to what ------------------------------------------------------------------------------
+
+
+def _prototype(model: Any) -> Any:
+    """A copy of the model, unfitted, as samples get it."""
+    if not all(hasattr(model, name) for name in ("get_params", "set_params", "fit")) or isinstance(model, type):
+        raise ValueError(f"model must be an estimator such as ALIAS(), got {brief(model)}")
+    copy = clone(model)
+    parameters = copy.get_params(deep=False)
+    if "criterion" in parameters and not is_criterion(parameters["criterion"]):
+        raise ValueError(
+            f"criterion={brief(parameters['criterion'])} is a function of the graph, with data of its own or none: it "
+            "cannot be fitted to samples; name a criterion such as 'ebic-nv'"
+        )
+    quiet = {"n_jobs": 1, "verbose": 0, "checkpoint": None, "random_state": None}
+    copy.set_params(**{name: value for name, value in quiet.items() if name in parameters})
+    algorithm = parameters.get("algorithm")
+    if isinstance(algorithm, str) and algorithm == "auto" and _searched_locally(parameters):
+        copy.set_params(algorithm=LocalSearch(chains=CHAINS))
+    return copy
+
+
+def _searched_locally(parameters: dict[str, Any]) -> bool:
+    """Whether ``algorithm="auto"`` is iterated local search."""
+    regression = describe(parameters["regression"])
+    linear = not getattr(regression, "needs_rows", True)
+    return linear and bool(parameters["refine"]) and not as_criterion(parameters["criterion"]).equal_variances
+
+
+def _needs_rows(parameters: dict[str, Any]) -> bool:
+    """Whether a fit needs the rows of a table, and not only their moments."""
+    if getattr(describe(parameters.get("regression", "linear")), "needs_rows", True):
+        return True
+    prune = parameters.get("prune", "auto")
+    if prune is None or (isinstance(prune, str) and prune == "auto"):
+        return False
+    if isinstance(prune, str) and prune in PRUNERS:
+        prune = PRUNERS[prune]()
+    return bool(getattr(prune, "needs_rows", True))
+
+
+def _checked(
+    X: Any, names: Sequence[str] | None, method: str, rows: bool, n_jobs: int | None
+) -> tuple[NDArray[np.float64] | None, Moments]:
+    """The table (n, d), if there is one, and its moments; says what in it will mislead."""
+    if method == "parametric" and rows:
+        raise ValueError("method='parametric' is for linear regression and pruning without rows: it has no rows")
+    if isinstance(X, Moments):
+        if method != "parametric":
+            raise ValueError(
+                f"method={method!r} needs the rows of the table, X is Moments: method='parametric' draws from a "
+                "Gaussian with these moments"
+            )
+        return None, X if names is None else replace(X, names=check_names(names, len(X.names)))
+    values = as_table(X, rows=2)
+    labels = names_of(names, values.shape[1], X)
+    check_values(values, labels)
+    for sentence in data_warnings(values, labels, reads_units=False):
+        warn(sentence, DataWarning)
+    return values, moments_of(values, labels, n_jobs)
+
+
+def _drawn_from(
+    values: NDArray[np.float64] | None, moments: Moments, method: str, rows: bool, entropy: int, n_jobs: int | None
+) -> Table:
+    """What samples are drawn from."""
+    if values is None or method == "parametric":
+        return Gaussian(moments, moments.names)
+    if not rows and Blocks.worth(*values.shape):
+        return Blocks.of(values, moments, _rng(entropy, ()), n_jobs)
+    return Rows(values, moments.names, rows)
+
+
+def _entropy(random_state: Any) -> int:
+    """The number from which all random numbers follow."""
+    if random_state is None:
+        return int(np.random.SeedSequence().entropy)  # type: ignore[arg-type]
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**63))
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31 - 1))
+    return whole_number("random_state", random_state, least=0)
+
+
+def _rng(entropy: int, key: tuple[int, ...]) -> np.random.Generator:
+    return np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=key))
+
+
+def _parameters(model: Any) -> dict[str, Any]:
+    """Of the model, as JSON that is the same in every process."""
+    left_out = ("n_jobs", "verbose", "checkpoint", "random_state")
+    return {name: _text(value) for name, value in sorted(model.get_params(deep=False).items()) if name not in left_out}
+
+
+def _text(value: Any) -> Any:
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    if isinstance(value, np.ndarray):
+        return f"array {value.shape} {hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()[:16]}"
+    if callable(value) and hasattr(value, "__qualname__"):
+        return f"{value.__module__}.{value.__qualname__}"
+    return re.sub(r" at 0x[0-9a-f]+", "", repr(value))
+
+
+def _described(model: Any) -> str:
+    return hashlib.sha256(json.dumps(_parameters(model)).encode()).hexdigest()
+
+
+def _digest(values: NDArray[np.float64] | None, moments: Moments) -> str:
+    content = hashlib.sha256(json.dumps([moments.n, *moments.names]).encode())
+    for array in (moments.mean, moments.factor) if values is None else (values,):
+        content.update(np.ascontiguousarray(array).data)
+    return content.hexdigest()
+
+
+# --- samples --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """Everything about the samples but which of them; ``deadline`` is of ``time.time``, as clusters have no other."""
+
+    model: Any
+    table: Table
+    method: str
+    entropy: int
+    deadline: float
+
+    def results(self, wanted: list[int], n_jobs: int | None) -> Generator[tuple[int, Sample | str], None, None]:
+        """Samples by index in the order in which they are finished, or why one was not."""
+        arguments = (self.model, self.table, self.method, self.entropy, self.deadline, os.getpid())
+        chosen, jobs = _workers(n_jobs)
+        left, fastest = list(wanted), math.inf
+        # Alone at first: kernels are compiled once, and other processes may not be worth starting.
+        while left and not chosen and (jobs == 1 or not _worth(fastest, len(left), len(wanted))):
+            begin = time.perf_counter()
+            yield _fit_sample(*arguments, left.pop(0))
+            fastest = min(fastest, time.perf_counter() - begin)
+        lost = 0
+        while left:
+            before = len(left)
+            calls = [joblib.delayed(_fit_sample)(*arguments, k) for k in left]
+            try:
+                with closing(_in_parallel(calls, jobs)) as finished:
+                    for k, found in finished:
+                        left.remove(k)
+                        yield k, found
+            except Exception as error:
+                lost = lost + 1 if len(left) == before else 0
+                if not _is_loss(error) or lost >= PATIENCE:
+                    raise
+
+
+def _workers(n_jobs: int | None) -> tuple[bool, int | None]:
+    """Whether somebody has chosen the workers by ``joblib.parallel_config``, and how many there are to be."""
+    (hinted, _), (backend, configured) = (get_active_backend(prefer=hint) for hint in ("threads", "processes"))
+    if type(hinted) is type(backend):
+        return True, n_jobs
+    return False, effective_jobs(configured if n_jobs is None else n_jobs)
+
+
+def _in_parallel(calls: list[Any], jobs: int | None) -> Generator[Any, None, None]:
+    """What calls return, as they are finished."""
+    backend, _ = get_active_backend(prefer="processes")
+    if getattr(backend, "supports_return_generator", False):
+        parallel = joblib.Parallel(n_jobs=jobs, prefer="processes", return_as="generator_unordered")
+        with closing(parallel(calls)) as finished:
+            yield from finished
+    else:
+        parallel = joblib.Parallel(n_jobs=jobs, prefer="processes")
+        size = 2 * max(1, backend.effective_n_jobs(parallel.n_jobs))
+        for first in range(0, len(calls), size):
+            yield from parallel(calls[first : first + size])
+
+
+def _worth(fastest: float, left: int, wanted: int) -> bool:
+    """Whether what is left is worth other processes; the first sample also takes what is needed only once."""
+    told = left < wanted - 1 or LONG < fastest < math.inf
+    return told and left > 1 and fastest * left > WORTH
+
+
+def _is_loss(error: Exception) -> bool:
+    """Whether a worker was lost, and not a sample wrong."""
+    names = {kind.__name__ for kind in type(error).__mro__}
+    return isinstance(error, BrokenExecutor | CancelledError) or bool(
+        names & {"KilledWorker", "FutureCancelledError", "CommClosedError"}
+    )
+
+
+def _fit_sample(
+    model: Any, table: Table, method: str, entropy: int, deadline: float, home: int, k: int
+) -> tuple[int, Sample | str]:
+    """The graph of the ``k``-th sample, or ``"time"`` or ``"interrupted"`` if it could not be finished."""
+    with _silence(os.getpid() != home), one_blas_thread():
+        rng = _rng(entropy, (k,))
+        left = deadline - time.time()
+        if left <= 0:
+            return k, "time"
+        copy = clone(model).set_params(random_state=rng.spawn(1)[0])
+        own = copy.get_params(deep=False).get("time_budget")
+        hurried = left < (math.inf if own is None else own)
+        if hurried:
+            copy.set_params(time_budget=left)
+        sample = table.draw(method, rng)
+        try:
+            fitted = copy.fit(sample) if isinstance(sample, Moments) else copy.fit(sample, names=table.names)
+        except KeyboardInterrupt:
+            return k, "interrupted"
+        except ValueError as error:
+            raise ValueError(f"the fit to sample {k} failed: {error}") from error
+    stopped = fitted.search_.stopped
+    if stopped == "interrupted" or (stopped == "time" and hurried):
+        return k, stopped
+    edges = np.argwhere(fitted.adjacency_matrix_).astype(np.int32)
+    i, j = edges.T
+    return k, Sample(k, edges, fitted.weights_[i, j], fitted.free_[i, j], float(fitted.score_))
+
+
+@contextmanager
+def _silence(alone: bool) -> Iterator[None]:
+    """Context without warnings of fits; where it is not ``alone`` in its process, somebody else sees to that."""
+    if not alone:
+        yield
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        yield
+
+
+def _collect(
+    task: _Task, samples: dict[int, Sample], n_samples: int, n_jobs: int | None, journal: Journal | None, verbose: int
+) -> str:
+    """Add all samples that are missing; returns why it ended."""
+    from tqdm import tqdm
+
+    wanted = [k for k in range(n_samples) if k not in samples]
+    bar = tqdm(total=n_samples, initial=len(samples), unit="sample", leave=False, disable=None if verbose else True)
+    try:
+        with bar, _silence(True), one_blas_thread(), closing(task.results(wanted, n_jobs)) as results:
+            for k, found in results:
+                if isinstance(found, str):
+                    return found
+                samples[k] = found
+                if journal is not None:
+                    journal.add(found)
+                bar.update()
+    except KeyboardInterrupt:
+        return "interrupted"
+    return "done"

@@ -1,0 +1,224 @@
+"""Tables from which samples are drawn: rows, sums over blocks of rows, or a Gaussian with the moments of the table.
+
+A sample is a table, or its :class:`~vec2dag.Moments` where a fit asks for nothing else.
+"""
+
+import functools
+import sys
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._checks import is_constant, is_constant_by_moments, quoted
+from .._parallel import one_blas_thread, run_lazily
+from ..moments import Moments
+
+__all__ = ["Blocks", "Gaussian", "Rows", "Table"]
+
+# From so many rows on linear fits resample blocks, of which there are so many, on so many columns at most.
+MANY_ROWS, BLOCKS, WIDEST = 20_000, 1_000, 400
+# Numbers that the sums of all blocks may take, 64 MB, and the fewest blocks that say something about variances.
+ROOM, FEWEST = 2**23, 200
+# Rows at a time, and chunks at a time.
+CHUNK, TOGETHER = 50_000, 4
+# Draws until every column varies.
+TRIES = 100
+# Directions in which a standardised table varies less than this are rounding.
+NEGLIGIBLE = 1e-13
+
+
+class Table:
+    """A table from which samples are drawn."""
+
+    about: ClassVar[str]
+
+    names: tuple[str, ...]
+
+    def draw(self, method: str, rng: np.random.Generator) -> Any:
+        """A sample in which every column varies: a table (m, d), or Moments."""
+        for _ in range(TRIES):
+            sample = self._draw(method, rng)
+            constant = np.flatnonzero(_constant(sample))
+            if not len(constant):
+                return sample
+        raise ValueError(
+            f"column(s) {quoted(self.names[k] for k in constant)} hardly vary: {TRIES} samples in a row had only one "
+            "value there; leave them out"
+        )
+
+    def _draw(self, method: str, rng: np.random.Generator) -> Any:
+        raise NotImplementedError
+
+    def __sizeof__(self) -> int:
+        # What engines ask before they send an object with every task, or once for all of them.
+        arrays = (value for value in vars(self).values() if isinstance(value, np.ndarray))
+        return object.__sizeof__(self) + sum(map(sys.getsizeof, arrays))
+
+
+def _constant(sample: Any) -> NDArray[np.bool_]:
+    if isinstance(sample, Moments):
+        return is_constant_by_moments(sample.mean, (sample.factor**2).sum(axis=0) / sample.n)
+    return is_constant(sample)
+
+
+@dataclass(frozen=True, eq=False)
+class Rows(Table):
+    """The rows themselves.
+
+    Attributes
+    ----------
+    values : array of shape (n, d)
+    names : tuple of str
+    whole : bool
+        Whether fits need rows, and not only moments of them.
+    """
+
+    about: ClassVar[str] = "rows"
+
+    values: NDArray[np.float64]
+    names: tuple[str, ...]
+    whole: bool
+
+    def _draw(self, method: str, rng: np.random.Generator) -> Any:
+        n = len(self.values)
+        chosen = rng.integers(0, n, n) if method == "resample" else rng.choice(n, n // 2, replace=False)
+        rows = self.values[chosen]
+        if self.whole or _constant(rows).any():
+            return rows
+        return Moments.of(rows, self.names)
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks(Table):
+    """Sums over blocks of rows, so that a sample costs the same however many rows there are.
+
+    Rows are dealt to the blocks at random and blocks are drawn as rows would be. That is right where rows can be
+    exchanged, as with every bootstrap of rows; with a thousand blocks the variances of samples are known to 5%.
+
+    Sums are of the table in directions in which it has unit variance and no correlation: there they lose no digits,
+    however nearly dependent columns are.
+
+    Attributes
+    ----------
+    sizes : array of shape (B,)
+        Rows of every block.
+    sums : array of shape (B, r)
+    products : array of shape (B, r, r)
+        Of rows and their transposes.
+    back : array of shape (r, d)
+        From those directions to the columns.
+    mean : array of shape (d,)
+    names : tuple of str
+    """
+
+    about: ClassVar[str] = "blocks of rows"
+
+    sizes: NDArray[np.int64]
+    sums: NDArray[np.float64]
+    products: NDArray[np.float64]
+    back: NDArray[np.float64]
+    mean: NDArray[np.float64]
+    names: tuple[str, ...]
+
+    @staticmethod
+    def worth(n: int, d: int) -> bool:
+        """Whether a table (n, d) is long and narrow enough."""
+        return n > MANY_ROWS and d <= WIDEST
+
+    @classmethod
+    def of(
+        cls, values: NDArray[np.float64], moments: Moments, rng: np.random.Generator, n_jobs: int | None = None
+    ) -> "Blocks":
+        """Of a table (n, d) with these moments; ``rng`` deals the rows."""
+        n, _ = values.shape
+        deviations = np.sqrt(moments.variances())
+        _, s, V = np.linalg.svd(moments.factor / (deviations * np.sqrt(n)), full_matrices=False)
+        kept = s > NEGLIGIBLE * s[0]
+        s, V = s[kept], V[kept]
+        to = (V / s[:, None]).T / deviations[:, None]
+        blocks = int(np.clip(ROOM // len(s) ** 2, FEWEST, BLOCKS))
+        # Every chunk gives the same number of rows to every block, so that no period in the rows survives.
+        rounds = max(1, CHUNK // blocks) * blocks
+        starts = list(range(0, n, rounds))
+        seeds = rng.integers(2**63, size=len(starts))
+
+        def part(k: int) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+            rows = values[starts[k] : starts[k] + rounds]
+            shuffled = np.random.default_rng(int(seeds[k])).permutation(len(rows))
+            sizes = np.zeros(blocks, np.int64)
+            sums, products = np.zeros((blocks, len(s))), np.zeros((blocks, len(s), len(s)))
+            with one_blas_thread():
+                Y = (rows[shuffled] - moments.mean) @ to
+                for b in range(min(blocks, len(Y))):
+                    mine = Y[b::blocks]
+                    sizes[b], sums[b], products[b] = len(mine), mine.sum(axis=0), mine.T @ mine
+            return sizes, sums, products
+
+        totals = part(0)
+        # A few at a time, as all of them would not fit into memory; always in this order, as sums are rounded.
+        for first in range(1, len(starts), TOGETHER):
+            group = range(first, min(first + TOGETHER, len(starts)))
+            for parts in run_lazily(lambda k, group=group: part(group[k]), len(group), n_jobs):  # type: ignore[misc]
+                for total, more in zip(totals, parts, strict=True):
+                    np.add(total, more, out=total)
+        return cls(*totals, back=s[:, None] * V * deviations, mean=moments.mean, names=moments.names)
+
+    def _draw(self, method: str, rng: np.random.Generator) -> Moments:
+        blocks = len(self.sizes)
+        if method == "resample":
+            times = np.bincount(rng.integers(0, blocks, blocks), minlength=blocks)
+        else:
+            times = np.bincount(rng.choice(blocks, blocks // 2, replace=False), minlength=blocks)
+        n = int(times @ self.sizes)
+        mean = times @ self.sums / n
+        scatter = np.tensordot(times.astype(np.float64), self.products, 1) - n * np.outer(mean, mean)
+        values, vectors = np.linalg.eigh(scatter)
+        rows = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T @ self.back
+        return Moments(n, self.mean + mean @ self.back, _upper(rows), self.names)
+
+
+@dataclass(frozen=True, eq=False)
+class Gaussian(Table):
+    """A normal distribution with the moments of a table, of which as many rows are drawn as the table had.
+
+    No row is ever made: the scatter of ``n`` of them has a Wishart distribution. This is a parametric bootstrap, which
+    knows nothing of tails, outliers and bends of the table.
+
+    Attributes
+    ----------
+    moments : Moments
+    names : tuple of str
+    """
+
+    about: ClassVar[str] = "a Gaussian with the moments of the table"
+
+    moments: Moments
+    names: tuple[str, ...]
+
+    def _draw(self, method: str, rng: np.random.Generator) -> Moments:
+        m = self.moments
+        r, dof = len(m.factor), m.n - 1
+        if dof >= r:
+            # Bartlett: B'B has the Wishart distribution of identity scale.
+            B = np.triu(rng.standard_normal((r, r)), 1)
+            B[np.diag_indices(r)] = np.sqrt(rng.chisquare(dof - np.arange(r)))
+        else:
+            B = rng.standard_normal((dof, r))
+        root = m.factor / np.sqrt(m.n)
+        mean = m.mean + rng.standard_normal(r) @ root / np.sqrt(m.n)
+        return Moments(m.n, mean, _upper(B @ root), m.names)
+
+
+def _upper(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Triangular factor of rows (m, d)."""
+    factor: NDArray[np.float64] = np.asarray(np.linalg.qr(rows, mode="r"))
+    return factor
+
+
+def moments_of(values: NDArray[np.float64], names: tuple[str, ...], n_jobs: int | None = None) -> Moments:
+    """Statistics of a table (n, d), a chunk at a time."""
+    starts = range(0, len(values), CHUNK)
+    parts = run_lazily(lambda k: Moments.of(values[starts[k] : starts[k] + CHUNK], names), len(starts), n_jobs)
+    return functools.reduce(Moments.merge, parts)
