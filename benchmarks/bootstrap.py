@@ -158,8 +158,8 @@ def calibration(repeats: int) -> Part:
     columns = ("share", *(f"{m}: {w}" for m in counts for w in ("pairs", "directions")))
     notes = (
         "Share of true ones, and in brackets how many pairs or directions had such a share. 50 tables of 10 "
-        "standardised columns and 200 rows from ER-1 graphs, 60 samples each, default criterion. Directions that every graph of the "
-        "equivalence class has are counted, free ones are not.",
+        "standardised columns and 200 rows from ER-1 graphs, 60 samples each, default criterion. Directions that "
+        "every graph of the equivalence class has are counted, free ones are not.",
     )
     records = [{"method": method, "counts": total} for method, total in counts.items()]
     return Part([Table("What shares mean", columns, rows, notes)], records)

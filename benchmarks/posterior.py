@@ -9,7 +9,7 @@ import math
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.stats import binom, invwishart
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from vec2dag import PPO, REINFORCE, Score, cpdag, discover, metrics, simulate, vec2dag
+from vec2dag import PPO, REINFORCE, Conditional, Score, cpdag, discover, metrics, simulate, vec2dag
 from vec2dag.confidence import Posterior, posterior
 from vec2dag.scores import BGe, Criterion
 
@@ -275,7 +275,11 @@ def policy_part(sets: int) -> Part:
                     quiet(score, rng, n_samples=4000).edge_probabilities
                 )
             }
-            for label, kind in (("ppo", PPO), ("reinforce", REINFORCE)):
+            for label, kind in (
+                ("ppo", partial(PPO, normalise=False)),
+                ("reinforce", REINFORCE),
+                ("conditional", Conditional),
+            ):
                 for factor in (0, 1, 2):
 
                     def learned(
@@ -307,7 +311,9 @@ def policy_part(sets: int) -> Part:
     note = (
         f"{sets} tables of 50 rows, ER-1, bic-nv: absolute differences of edge probabilities from those of all DAGs. "
         "The weight of a DAG is exp(n d score / 2), so that 2 / (n d) is the weight of the entropy with which a policy "
-        "over DAGs would be a variational posterior; the entropy here is that of the vectors, not that of the DAGs. "
+        "over DAGs would be a variational posterior. The entropy here is that of the vectors: it grows without end "
+        "when they are all scaled, which changes no DAG, and says little about that of the DAGs. PPO is without "
+        "normalised advantages, which would change the weight. "
         "3,000 steps, 4,000 sampled vectors."
     )
     heads = ("nodes", "method", "mean difference", "mean of the largest", "seconds")

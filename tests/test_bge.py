@@ -7,7 +7,7 @@ import pytest
 from oracles import all_dags, markov_class
 from scipy.stats import multivariate_t
 
-from vec2dag import Moments, Score, discover, exact_search
+from vec2dag import Linear, Moments, Score, discover, exact_search
 from vec2dag.scores import BGe
 
 
@@ -133,6 +133,8 @@ def test_what_is_impossible_is_refused(rng):
         score_of(X, BGe(alpha_w=5))
     with pytest.raises(ValueError, match="linear regressions, got regression='gp'"):
         BGe().regression("gp")
+    with pytest.raises(ValueError, match="linear regressions, got"):
+        BGe().regression(Linear(reference=True))
     with pytest.raises(ValueError, match="cannot be its own parent"):
         score_of(X, BGe()).local(1, [1])
     X[:, 2] = 1.0

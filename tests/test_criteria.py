@@ -265,7 +265,7 @@ def test_names_stand_for_criteria(name, criterion, X):
     assert criterion.name == name
     assert Score(X, "linear", name).criterion == criterion
     assert name in CRITERIA
-    assert len(CRITERIA) == 5
+    assert len(CRITERIA) == 6
 
 
 def test_a_name_stands_for_the_same_criterion_for_ever(X):

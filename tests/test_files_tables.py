@@ -508,7 +508,7 @@ def test_parquet_without_its_library_names_the_extra(put, monkeypatch):
 
 
 def test_parquet(tmp_path, put):
-    pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
     pandas = pytest.importorskip("pandas")
     path = tmp_path / "t.parquet"
     frame = pandas.DataFrame({"a": [1, 2], "b.c": [0.5, None], "d": [True, False], "s": ["x", "y"]})
@@ -523,12 +523,11 @@ def test_parquet(tmp_path, put):
     assert read_table(path)[1] == ("a", "b.c", "d"), "the index is no variable"
     with pytest.raises(InputError, match="not a readable Parquet"):
         read_table(put("PAR1PAR1", "bad.parquet"))
-    # the JSON of pandas, which stands twice in the file
-    for damaged in (b"\xff", b"{"):
-        bad = tmp_path / "damaged.parquet"
-        bad.write_bytes(path.read_bytes().replace(b'"index_columns"', damaged + b'index_columns"'))
+    table = pytest.importorskip("pyarrow").table({"a": [1.0, 2.0]})
+    for damaged in (b"\xff", b"{,", b"[1]"):
+        parquet.write_table(table.replace_schema_metadata({b"pandas": damaged}), tmp_path / "damaged.parquet")
         with pytest.raises(InputError, match=r"damaged\.parquet: not a readable Parquet"):
-            read_table(bad)
+            read_table(tmp_path / "damaged.parquet")
 
 
 def test_a_nan_that_signals_is_a_nan(tmp_path):

@@ -8,12 +8,17 @@ __version__ = "0.2.0"
 if TYPE_CHECKING:
     from . import datasets, metrics, prune, simulate
     from ._checks import DataWarning
+    from .confidence.bootstrap import bootstrap
+    from .confidence.effects import coefficients, effects
+    from .confidence.posterior import Posterior, posterior
+    from .confidence.shares import Bootstrap
     from .estimator import ALIAS
     from .graph import cpdag, dag2vec, is_dag, maximally_oriented, skeleton, topological_order, vec2dag, vec_dim
     from .knowledge import Knowledge, lagged
     from .moments import Moments
     from .scores import (
         BIC,
+        BGe,
         Criterion,
         GaussianProcess,
         LeastSquares,
@@ -46,6 +51,8 @@ __all__ = [
     "BIC",
     "PPO",
     "REINFORCE",
+    "BGe",
+    "Bootstrap",
     "Conditional",
     "Criterion",
     "DataWarning",
@@ -59,15 +66,19 @@ __all__ = [
     "Moments",
     "NodeCredit",
     "Orders",
+    "Posterior",
     "Refined",
     "Regression",
     "Score",
     "SearchResult",
     "SklearnRegression",
+    "bootstrap",
+    "coefficients",
     "cpdag",
     "dag2vec",
     "datasets",
     "discover",
+    "effects",
     "exact_search",
     "insertion_search",
     "is_dag",
@@ -75,6 +86,7 @@ __all__ = [
     "maximally_oriented",
     "metrics",
     "policy_gradient",
+    "posterior",
     "prune",
     "simulate",
     "skeleton",
@@ -86,6 +98,7 @@ __all__ = [
 # Names are loaded on first use (PEP 562), so that the command line answers --help and typing errors at once.
 _HOMES = {
     "_checks": ("DataWarning",),
+    "confidence": ("Bootstrap", "Posterior", "bootstrap", "coefficients", "effects", "posterior"),
     "estimator": ("ALIAS",),
     "graph": (
         "cpdag",
@@ -101,6 +114,7 @@ _HOMES = {
     "moments": ("Moments",),
     "scores": (
         "BIC",
+        "BGe",
         "Criterion",
         "GaussianProcess",
         "LeastSquares",

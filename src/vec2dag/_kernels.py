@@ -573,8 +573,8 @@ def add_node_gradient(
 ):  # fmt: skip
     """Add the derivatives by ``mu_i`` and ``log sigma_i`` of the expected reward over the potential of node i alone.
 
-    It is the one at place ``t``. It moves between the nearest nodes that must come before and after it. (Nodes that have
-    to come after it would move with it; that they are taken to stay is an approximation.)
+    It is the one at place ``t``, and moves between the nearest nodes that must come before and after it. (Nodes that
+    have to come after it would move with it; that they are taken to stay is an approximation.)
     """
     penalty, prices = criterion[1], criterion[3]
     _, allowed, before, limits = known

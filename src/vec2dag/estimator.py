@@ -213,6 +213,9 @@ class ALIAS(BaseEstimator):
         What fit has warned of.
     seconds_ : float
         What fit has taken.
+    regression_ : Regression or None
+        The regressions on the table of ``fit``, in its order of columns, of which the criterion is made; None if that
+        is a callable or a Score.
     standardized_ : bool
         Whether columns were divided by their standard deviations; ``weights_`` are then in those units.
     n_samples_ : int
@@ -458,7 +461,8 @@ class ALIAS(BaseEstimator):
             return bool(self.standardize)
         if not is_criterion(self.criterion) or as_criterion(self.criterion).equal_variances:
             return False
-        return bool(getattr(describe(self.regression), "reads_units", False))
+        regression = as_criterion(self.criterion).regression(self.regression)
+        return bool(getattr(describe(regression), "reads_units", False))
 
     def _warn_of(self, data: NDArray[np.float64] | Moments, score: GraphScore) -> None:
         """Say what in the table will mislead the score."""
@@ -549,8 +553,10 @@ class ALIAS(BaseEstimator):
 
     def _describe(self, found: SearchResult, A: NDArray[np.uint8], linear: LinearOnTable, score: GraphScore) -> None:
         self._criterion_name, self._linear = score.name, score.linear is not False
-        # The regressions of score(X).
-        self._bound = score.regression if is_criterion(self.criterion) and isinstance(score, Score) else None
+        # For whoever asks the same score something else, with the columns as they are in the table.
+        self.regression_ = None
+        if is_criterion(self.criterion) and isinstance(score, Score):
+            self.regression_ = score.regression.taken(np.argsort(self._columns))
         self.adjacency_raw_, self.adjacency_matrix_ = found.A, A
         self.score_ = found.score
         self.search_ = found
@@ -595,7 +601,7 @@ class ALIAS(BaseEstimator):
         has regressions of its own, or none, and cannot be asked.
         """
         check_is_fitted(self)
-        if self._bound is None:
+        if self.regression_ is None:
             raise ValueError(
                 "score(X) needs a criterion such as 'bic-nv' and a regression that can be fitted to the table; "
                 f"criterion={brief(self.parameters_['criterion'])} holds its own data, or has none"
@@ -604,12 +610,11 @@ class ALIAS(BaseEstimator):
             # Names may have been given beside an array: that the next array has none is no surprise.
             warnings.filterwarnings("ignore", "X does not have valid feature names")
             values = self._prepared(validate_data(self, X, reset=False, dtype=np.float64, ensure_min_samples=1))
-        density, columns = 0.0, self._columns
-        values, A = values[:, columns], self.adjacency_matrix_[np.ix_(columns, columns)]
-        for node in range(len(A)):
-            parents = np.flatnonzero(A[:, node]).tolist()
-            variance = self._bound.residual(node, parents)
-            errors = values[:, node] - self._bound.forecast(node, parents, values[:, parents])
+        density = 0.0
+        for node in range(values.shape[1]):
+            parents = np.flatnonzero(self.adjacency_matrix_[:, node]).tolist()
+            variance = self.regression_.residual(node, parents)
+            errors = values[:, node] - self.regression_.forecast(node, parents, values[:, parents])
             density -= 0.5 * (np.log(2.0 * np.pi * variance) + float((errors**2).mean()) / variance)
         return density - float(np.log(self._units[1]).sum())
 
@@ -659,7 +664,7 @@ class ALIAS(BaseEstimator):
             parts.append(removed)
         if self.standardized_ and self.parameters_["standardize"] == "auto":
             parts.append(
-                "columns were divided by their standard deviations, as this regression depends on units "
+                "columns were divided by their standard deviations, as this score would depend on units "
                 "(standardize=False, or --no-standardize, keeps them)"
             )
         pruned = int(self.adjacency_raw_.sum()) - edges

@@ -122,10 +122,10 @@ class Dataset:
         generator(rng)
         if number("p", p, least=0) > 1:
             raise ValueError(f"p must be in [0, 1], got {p}")
-        number("variance", variance, least=0)
+        deviation = np.sqrt(number("variance", variance, least=0))
         X = self.X.copy()
         entries = rng.choice(X.size, size=round(p * X.size), replace=False)
-        X.flat[entries] += np.sqrt(variance) * rng.standard_normal(len(entries))
+        X.flat[entries] += deviation * rng.standard_normal(len(entries))
         return replace(self, X=X, meta=self.meta | {"corrupted": p, "corruption_variance": variance})
 
     def standardise(self) -> "Dataset":

@@ -14,7 +14,7 @@ from vec2dag import ALIAS, Moments, Score, metrics, prune, simulate
 
 from .properties import Broken, check_model, refused, snapshot, unchanged
 
-__all__ = ["TARGETS", "parameters"]
+__all__ = ["STRANGE", "TARGETS", "attempt", "open_to_change", "parameters"]
 
 BASE = np.random.default_rng(0)
 X = BASE.normal(size=(30, 3)) @ (np.eye(3) + np.triu(np.ones((3, 3)), 1))
@@ -93,10 +93,6 @@ def dataset(method: str, **given: Any) -> Any:
     return getattr(simulate.Dataset(X, A), method)(**given)
 
 
-def searched(**given: Any) -> Any:
-    return vec2dag.discover(**given)
-
-
 def score_and_rng(function: Callable[..., Any]) -> tuple[Callable[..., Any], dict[str, Any]]:
     return function, {"score": Score(X, n_jobs=1), "rng": rng_of()}
 
@@ -128,7 +124,7 @@ def _targets() -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
         "metrics.order_divergence": (metrics.order_divergence, {"order": [0, 1, 2], "A": A}),
         "metrics.sortnregress": (metrics.sortnregress, {"X": X}),
         "vec2dag": (vec2dag.vec2dag, {"z": np.ones(6)}),
-        "discover": score_and_rng(searched),
+        "discover": score_and_rng(vec2dag.discover),
         "policy_gradient": (vec2dag.policy_gradient, {"score": Score(X), "rng": rng_of(), "algorithm": short}),
         "exact_search": (vec2dag.exact_search, {"score": Score(X)}),
         "insertion_search": (vec2dag.insertion_search, {"score": Score(X), "start": A}),
@@ -167,24 +163,31 @@ TARGETS = _targets()
 def parameters(rng: Generator, folder: Path) -> tuple[str, str]:
     """One or two parameters of a function, or of a setting, replaced by strange values."""
     target = list(TARGETS)[int(rng.integers(len(TARGETS)))] if rng.random() < 0.8 else "ALIAS"
-    function, valid = TARGETS[target]
-    known = valid if target in ("ALIAS", "ALIAS.fit") else _parameters(function, valid)
-    open_to_change = [name for name in known if name not in LEFT_OUT]
-    if not open_to_change:
+    names = open_to_change(target)
+    if not names:
         return "result", f"{target} has no parameters"
+    chosen = rng.choice(names, size=min(len(names), 1 + (rng.random() < 0.1)), replace=False)
+    return attempt(target, {str(name): STRANGE[int(rng.integers(len(STRANGE)))] for name in chosen})
+
+
+def open_to_change(target: str) -> list[str]:
+    """Parameters of a function or a setting that may be replaced."""
+    return [name for name in _known(target) if name not in LEFT_OUT]
+
+
+def attempt(target: str, changed: dict[str, str]) -> tuple[str, str]:
+    """What a function, or a setting, makes of strange values of some parameters."""
+    function, valid = TARGETS[target]
     given = {name: value for name, value in valid.items() if value is not inspect.Parameter.empty}
     if "rng" in given:
         given["rng"] = rng_of()
-    changed = {}
-    for name in rng.choice(open_to_change, size=min(len(open_to_change), 1 + (rng.random() < 0.1)), replace=False):
-        changed[str(name)] = STRANGE[int(rng.integers(len(STRANGE)))]
-        given[str(name)] = eval(changed[str(name)], globals())
+    given |= {name: eval(text, globals()) for name, text in changed.items()}
     # what a callback does is its own affair
     if callable(given.get("callback")):
         given["callback"] = None
     described = f"{target}({', '.join(f'{name}={text}' for name, text in changed.items())})"
     arrays = {name: snapshot(value) for name, value in given.items() if isinstance(value, np.ndarray)}
-    outcome, value = refused(lambda: function(**given), (*known, *SYNONYMS))
+    outcome, value = refused(lambda: function(**given), (*_known(target), *SYNONYMS))
     for name, before in arrays.items():
         unchanged(before, given[name])
     if isinstance(value, ALIAS):
@@ -198,8 +201,11 @@ def parameters(rng: Generator, folder: Path) -> tuple[str, str]:
 SYNONYMS = ("score", "Score", "column", "estimator", "node", "graph", "shape")
 
 
-def _parameters(function: Callable[..., Any], valid: dict[str, Any]) -> list[str]:
+def _known(target: str) -> list[str]:
     """Parameters of a function, those of a wrapper being the valid ones."""
+    function, valid = TARGETS[target]
+    if target in ("ALIAS", "ALIAS.fit"):
+        return list(valid)
     own = inspect.signature(function).parameters.values()
     names = [p.name for p in own if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     if function is simulate.linear:

@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 import pytest
 
-from . import cases, files
+from . import cases, files, known, parameters
 from .properties import Broken, Hang, check_message, quietly, refused, unchanged
 
 CASES, SEED = 400, 0
@@ -34,6 +34,28 @@ def test_a_case_is_a_function_of_its_seed_and_number():
         return kind, outcome, found if isinstance(found, str) and "/" not in found else ""
 
     assert [outcome(case) for case in range(30)] == [outcome(case) for case in range(30)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", parameters.TARGETS)
+def test_every_strange_value_of_every_parameter_is_answered_or_refused(target):
+    for name in parameters.open_to_change(target):
+        for text in parameters.STRANGE:
+            parameters.attempt(target, {name: text})
+
+
+def test_what_is_known_must_hold_in_the_result():
+    said = {"required": [("a", "b")], "max_parents": 1}
+    known.check_known(said, np.array([[0, 1], [0, 0]]), ["a", "b"])
+    for A, names in (([[0, 0], [1, 0]], ["a", "b"]), ([[0, 0], [0, 0]], ["a", "b"]), ([[0, 1], [0, 0]], ["a", "c"])):
+        with pytest.raises(Broken, match="contradicts what is known"):
+            known.check_known(said, np.array(A), names)
+    nodes = ["a", "b", "a[t-1]", "b[t-1]"]
+    past_to_present, present_to_past = np.zeros((2, 4, 4), np.uint8)
+    past_to_present[2, 0] = present_to_past[0, 2] = 1
+    known.check_options({}, 1, past_to_present, nodes)
+    with pytest.raises(Broken, match="contradicts time"):
+        known.check_options({}, 1, present_to_past, nodes)
 
 
 def raises(error):

@@ -1,5 +1,7 @@
 """How sure the edges of an estimate are: the same fit on many samples of the rows, on one machine or a cluster."""
 
+import functools
+import gc
 import hashlib
 import json
 import math
@@ -371,12 +373,20 @@ def _fit_sample(
             return k, "interrupted"
         except ValueError as error:
             raise ValueError(f"the fit to sample {k} failed: {error}") from error
+    if os.getpid() != home:
+        _settle()
     stopped = fitted.search_.stopped
     if stopped == "interrupted" or (stopped == "time" and hurried):
         return k, stopped
     edges = np.argwhere(fitted.adjacency_matrix_).astype(np.int32)
     i, j = edges.T
     return k, Sample(k, edges, fitted.weights_[i, j], fitted.free_[i, j], float(fitted.score_))
+
+
+@functools.cache
+def _settle() -> None:
+    """Once in a worker: joblib's collect garbage every second, and need not look at what was loaded before."""
+    gc.freeze()
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from scipy.special import expit
 
 from .. import _sampling
 from .._checks import brief, generator, warn, whole_number
-from .._parallel import effective_jobs, run_each
+from .._parallel import effective_jobs, run_each, until
 from ..files.atomic import PathLike, as_json, write_atomically, write_together
 from ..files.tables import csv_cell
 from ..graph import reachable
@@ -35,8 +35,10 @@ PAUSE = 0.1
 CHOICES, PILOT, CONTEXTS = 4, 25, 16
 # Samples of each chain in which edges beyond the candidates are looked for, and the share of them that is too much.
 LOOKED_AT, MISSED = 2, 0.05
-# Share of the time for the first DAG of each chain.
-START = 0.05
+# Shares of the time for the first DAG of each chain, and for tables, which may be made more than once.
+START, TABLES = 0.05, 0.1
+# Share of the time after which candidates are not chosen again.
+BEFORE = 0.3
 # Chains that disagree by more are not to be trusted, nor are fewer independent samples.
 R_HAT, ESS = 1.1, 100
 # Edges between these probabilities count for the effective sample size: of rarer ones nobody can tell.
@@ -120,7 +122,7 @@ def posterior(
     effective_jobs(n_jobs)
     budget = Budget(time_budget, callback)
     run = _Chains(problem, thin, [np.random.default_rng(seed) for seed in rng.integers(2**63, size=(chains, 4))])
-    with budget.guard(problem):
+    with budget.guard(problem), until(budget.deadline):
         run.start(most, n_jobs, budget)
         run.advance(length + burn, n_jobs, budget)
     if run.length < 2:
@@ -287,8 +289,8 @@ class Posterior:
             found.append(f"the chains have not come to the same end, R-hat is {self.r_hat:.2f} (above {R_HAT}): {more}")
         if (missed := float(self.beyond.sum())) > MISSED * float(self.edge_probabilities.sum()):
             found.append(
-                f"there would be {missed:.1f} edges more on average from columns that were no candidates: candidates= "
-                "more of them, or a criterion with a higher price such as 'ebic-nv', would help"
+                f"there would be {missed:.1f} edges more on average from columns that were no candidates: more of them "
+                "(candidates=), or a higher price of parents, would help"
             )
         if self.ess < ESS:
             found.append(f"the samples are worth {self.ess:.0f} independent ones (below {ESS}): {more}")
@@ -382,6 +384,8 @@ class _Chains:
         score, guide = self.score, _guide(self.score)
         self.states = [_start(score, guide, rng, budget) for rng in self.generators]
         graphs = np.array(self.states)
+        if budget.limited:
+            most = min(most, _affordable(score, budget))
         # Regressions that take their time are divided among workers themselves.
         jobs = n_jobs if score.local.cheap else 1
         before: list[NDArray[np.int64]] | None = None
@@ -400,9 +404,12 @@ class _Chains:
                 permitted[members, i] = 1
             for A in self.states:
                 A &= permitted
-            if self._complete(chosen):
+            # Samples come first where time is short.
+            if self._complete(chosen) or (budget.limited and _used(budget) > BEFORE):
                 break
             self.advance(PILOT, n_jobs, budget)
+            if budget.over:
+                break
             graphs = np.concatenate([np.concatenate(chain) for chain in self.samples])
             self._forget()
 
@@ -497,11 +504,11 @@ def _score_of(score: Any) -> Score:
 
 
 def _score_of_model(model: Any) -> Any:
-    """The score that a fitted model has maximised; its columns may be in another order than those of the model."""
+    """The score that a fitted model has maximised, with the columns as they are in its table."""
     if not hasattr(model, "parameters_"):
         raise ValueError(f"posterior needs a fitted model: call fit first, got {brief(model)}")
     criterion, knowledge = model.parameters_["criterion"], model.parameters_["knowledge"]
-    bound = getattr(model, "_bound", None)
+    bound = getattr(model, "regression_", None)
     score = as_score(criterion, model.n_features_in_) if bound is None else Score(None, bound, criterion)
     return score if knowledge is None else score.under(knowledge)
 
@@ -510,6 +517,23 @@ def _most_candidates(score: Score) -> int:
     """Candidates for which all tables together are of a size that can be made."""
     room = (MOST_SETS if score.local.cheap else MOST_FITS) / max(score.d, 1)
     return int(np.clip(math.log2(room), 1, MOST_BITS))
+
+
+def _used(budget: Budget) -> float:
+    """The share of the time that is over."""
+    return (time.perf_counter() - budget.start) / (budget.deadline - budget.start)
+
+
+def _affordable(score: Score, budget: Budget) -> int:
+    """Candidates for which tables take a share of the time that is left, from the time that a few sets take."""
+    d, few = score.d, 64 if score.local.cheap else 2
+    sets = np.zeros((few, d), np.uint8)
+    sets[np.arange(few)[:, None], 1 + (np.arange(few)[:, None] + np.arange(min(6, d - 1))) % max(d - 1, 1)] = 1
+    begin = time.perf_counter()
+    _costs(score, 0, sets)
+    now = time.perf_counter()
+    room = TABLES * max(budget.deadline - now, 1e-3) / (d * (now - begin) / few)
+    return int(np.clip(math.log2(max(room, 2.0)), 1, MOST_BITS))
 
 
 def _costs(score: Score, node: int, members: NDArray[np.uint8]) -> Array:
@@ -532,7 +556,7 @@ def _start(score: Score, guide: Score | None, rng: np.random.Generator, budget: 
     """A good DAG (d, d): from a local search from a random order, or by adding parents to the nodes of one."""
     known = score.constraints
     if guide is not None:
-        left = START * (budget.deadline - time.perf_counter()) if budget.limited else None
+        left = max(START * (budget.deadline - time.perf_counter()), 1e-3) if budget.limited else None
         search = LocalSearch(chains=1)
         found = discover(guide, rng=rng, algorithm=search, init="random", refine=False, time_budget=left)
         if found.stopped == "interrupted":
@@ -600,6 +624,9 @@ def _tabulate(score: Score, chosen: list[NDArray[np.int64]], n_jobs: int | None)
     """The weights of all sets of the chosen candidates, as :mod:`vec2dag._sampling` takes them."""
     d, known = score.d, score.constraints
     width = max(map(len, chosen))
+    # Beyond n - 2 parents least squares leave nothing to explain, and any such graph would outweigh all others.
+    least = known.required.sum(axis=0, dtype=np.int64)
+    limits = known.max_parents if score.statistics is None else np.clip(score.n - 2, least, known.max_parents)
     candidates = np.full((d, max(width, 1)), -1, np.int64)
     weights = np.full((d, 1 << width), -np.inf)
 
@@ -608,7 +635,7 @@ def _tabulate(score: Score, chosen: list[NDArray[np.int64]], n_jobs: int | None)
         candidates[i, :count] = chosen[i]
         sets = np.repeat(known.required[:, i].astype(np.uint8)[None], 1 << count, axis=0)
         sets[:, chosen[i]] = np.arange(1 << count)[:, None] >> np.arange(count) & 1
-        permitted = np.flatnonzero(sets.sum(axis=1, dtype=np.int64) <= known.max_parents[i])
+        permitted = np.flatnonzero(sets.sum(axis=1, dtype=np.int64) <= limits[i])
         weights[i, permitted] = -_costs(score, i, sets[permitted])
 
     run_each(fill, d, n_jobs)

@@ -17,6 +17,7 @@ import numpy as np
 from .._checks import brief, check_names, listing, shown, warn, whole_number
 from ..files.atomic import InputError, PathLike, write_atomically
 from ..files.knowledge import parse_tetrad, tetrad_text
+from ..files.opening import shown_path
 from . import foreign
 from .constraints import (
     EXOGENOUS,
@@ -293,13 +294,13 @@ class Knowledge:
         try:
             text = file.read_text(encoding="utf-8-sig")
         except UnicodeDecodeError:
-            raise InputError(f"{file} is not text in UTF-8") from None
+            raise InputError(f"{shown_path(file)} is not text in UTF-8") from None
         except OSError as error:
-            raise InputError(f"{file} cannot be read: {error.strerror}") from error
+            raise InputError(f"{shown_path(file)} cannot be read: {error.strerror}") from error
         try:
             return cls.from_json(text) if suffix == ".json" else cls(**parse_tetrad(text))
         except ValueError as error:
-            raise InputError(f"{file}: {error}") from error
+            raise InputError(f"{shown_path(file)}: {error}") from error
 
     def write(self, path: PathLike, names: Sequence[str] | None = None) -> None:
         """To a file: ``.json``, or ``.txt`` and ``.knowledge`` in the format of Tetrad.
@@ -408,7 +409,8 @@ def _known_file(path: PathLike) -> tuple[Path, str]:
     file = Path(path)
     suffix = file.suffix.lower()
     if suffix not in (".json", ".txt", ".knowledge"):
-        raise InputError(f"{file}: unknown suffix '{file.suffix}'; allowed are .json, .txt, .knowledge")
+        what = f"{shown_path(file)}: unknown suffix '{shown(file.suffix)}'"
+        raise InputError(f"{what}; allowed for knowledge are .json, .txt, .knowledge")
     return file, suffix
 
 

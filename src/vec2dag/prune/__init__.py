@@ -152,6 +152,7 @@ def explain_bic(
     linear = as_linear(X)
     adjacency = _checked(A, linear.d)
     criterion = criteria.BIC(gamma=gamma, discount=discount)
+    criterion.compiled(linear.n, linear.d)  # refuses prices that are none
     steps = criterion.edge_price(linear.n, linear.d) * np.diff(criterion.prices(linear.n, linear.d))
     verdicts = []
     for node in range(linear.d):
@@ -284,9 +285,13 @@ def explain_ci(
 
     def work(k: int) -> float:
         i, j = edges[k]
-        p = float(function(values[:, i], values[:, j], values[:, [z for z in nodes[j].tested if z != i]]))
+        found = function(values[:, i], values[:, j], values[:, [z for z in nodes[j].tested if z != i]])
+        try:
+            p = float(found)
+        except (TypeError, ValueError):
+            p = math.nan
         if not 0 <= p <= 1:
-            raise ValueError(f"test must return a p-value between 0 and 1, got {p!r} for the edge {i} -> {j}")
+            raise ValueError(f"test must return a p-value between 0 and 1, got {brief(found)} for the edge {i} -> {j}")
         return p
 
     with one_blas_thread():
@@ -296,7 +301,7 @@ def explain_ci(
 
 def _test(test: str | Test) -> Test:
     """The test that a name stands for."""
-    if not isinstance(test, str) and not callable(test):
+    if not isinstance(test, str) and (not callable(test) or isinstance(test, type)):
         raise ValueError(f"test={brief(test)}: allowed are 'fast', 'kci', and callables (x, y, Z) -> p-value")
     return choose("test", test, TESTS) if isinstance(test, str) else test
 
@@ -462,7 +467,7 @@ def _nodes(X: Array, A: NDArray[np.uint8]) -> list[_Node]:
 
 def _rows(X: ArrayLike, A: ArrayLike, name: str) -> tuple[Array, NDArray[np.uint8]]:
     if not has_rows(X):
-        raise ValueError(f"{name} needs the rows of the table, got {type(X).__name__}, which has only their moments")
+        raise ValueError(f"{name} needs the rows of the table X, got {type(X).__name__}, which has only their moments")
     values = as_table(X, rows=2)
     return values, _checked(A, values.shape[1])
 

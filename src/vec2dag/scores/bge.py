@@ -13,7 +13,7 @@ from .. import _kernels
 from .._checks import brief, names_of, number
 from .._settings import Settings
 from ..moments import Moments
-from .criteria import BIC, Criterion
+from .criteria import BIC, CRITERIA, Criterion
 from .linear import Linear
 from .local import LocalCache, LocalScores
 from .regression import Regression
@@ -76,9 +76,11 @@ class BGe(Criterion):
         """What k = 0, ..., d parents of a node cost, (d + 1,), in prices of a first one."""
         return BIC(gamma=self.gamma, discount=0.0).prices(n, d)
 
-    def regression(self, regression: Any = "linear") -> "NormalWishart":
-        """The regression whose local numbers this criterion adds up, in place of the linear one."""
-        if not (isinstance(regression, Linear) and not regression.reference) and regression != "linear":
+    def regression(self, regression: Any = "linear") -> Any:
+        """The regression whose local numbers this criterion adds up, in place of the linear one that is asked for."""
+        if isinstance(regression, NormalWishart | NormalWishartOnTable):
+            return regression
+        if regression != "linear" and not (isinstance(regression, Linear) and not regression.reference):
             raise ValueError(f"criterion='bge' is of linear regressions, got regression={brief(regression)}")
         return NormalWishart(self.alpha_mu, self.alpha_w, self.mean)
 
@@ -142,6 +144,7 @@ class NormalWishartOnTable(Regression):
 
     def __init__(self, moments: Moments, settings: NormalWishart) -> None:
         self.n, self.d, self.names, self.moments = moments.n, len(moments.names), moments.names, moments
+        self.settings = settings
         moments.variances()  # refuses constant columns
         alpha_mu = settings.alpha_mu
         alpha_w = self.d + alpha_mu + 1.0 if settings.alpha_w is None else settings.alpha_w
@@ -179,6 +182,10 @@ class NormalWishartOnTable(Regression):
             ) from None
         logs = 2.0 * (np.log(np.diagonal(L, axis1=1, axis2=2)) + self.log_size[members])
         return self.constant[k] - 0.5 * self.exponent[k] * logs[:, k] - 0.5 * logs[:, :k].sum(axis=1)
+
+    def taken(self, order: NDArray[np.int64]) -> "NormalWishartOnTable":
+        """The same with the columns in another order."""
+        return NormalWishartOnTable(self.moments.taken(order), self.settings)
 
     def residual(self, node: int, parents: Sequence[int]) -> float:
         """``p(X_i | X_P)^(-2/n)``: what, as the mean squared residual of ``bic-nv``, makes the score of BGe."""
@@ -228,3 +235,6 @@ class _Evidence(LocalScores):
             parents = np.nonzero(members[rows])[1].reshape(len(rows), k)
             values[rows] = self.regression.evidence(np.full(len(rows), node), parents)
         return self.regression.as_residuals(values)
+
+
+CRITERIA["bge"] = BGe

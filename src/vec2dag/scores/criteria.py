@@ -65,6 +65,10 @@ class Criterion(Settings):
         """
         return self.kind == _kernels.BIC_NV and self.offset == 0
 
+    def regression(self, regression: Any) -> Any:
+        """The regression whose residuals it adds up: the one that is asked for, unless it has one of its own."""
+        return regression
+
     def edge_price(self, n: int, d: int) -> float:
         """What a first parent costs, before the division by ``n d``."""
         raise NotImplementedError
@@ -83,7 +87,8 @@ class Criterion(Settings):
 
     def compiled(self, n: int, d: int) -> tuple[int, float, float, Array]:
         """The criterion as the kernels take it; refuses prices that are none."""
-        penalty, prices = float(self.penalty(n, d)), np.asarray(self.prices(n, d), dtype=np.float64)
+        with np.errstate(all="ignore"):
+            penalty, prices = float(self.penalty(n, d)), np.asarray(self.prices(n, d), dtype=np.float64)
         if not 0 <= penalty < math.inf or prices.shape != (d + 1,) or not np.isfinite(prices).all():
             raise ValueError(
                 f"{brief(self)} must price an edge with a finite number of at least 0, and 0 to {d} parents with "

@@ -1,6 +1,7 @@
 """Linear regression from sufficient statistics: compiled, and independent of the number of rows."""
 
 from collections.abc import Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -73,6 +74,15 @@ class LinearOnTable(Regression):
         self.C: NDArray[np.float64] = self.F @ self.F.T
         np.fill_diagonal(self.C, 1.0)
         self.statistics = (self.C, self.F, self.scale, self.base)
+
+    def taken(self, order: NDArray[np.int64]) -> "LinearOnTable":
+        """The same with the columns in another order."""
+        other = copy(self)
+        other.names = tuple(self.names[k] for k in order)
+        other.base, other.scale, other.F = self.base[order], self.scale[order], self.F[order]
+        other.C = np.ascontiguousarray(self.C[np.ix_(order, order)])
+        other.statistics = (other.C, other.F, other.scale, other.base)
+        return other
 
     def residual(self, node: int, parents: Sequence[int]) -> float:
         """Mean squared residual of ``node`` given ``parents``."""

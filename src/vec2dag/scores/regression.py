@@ -55,6 +55,10 @@ class Regression:
         """Predictions (m,) of ``node`` for rows ``new`` (m, k) of its parents."""
         raise NotImplementedError(f"{brief(self)} has no forecast, which scores of other rows need")
 
+    def taken(self, order: NDArray[np.int64]) -> "Regression":
+        """The same regression with the columns, all of them, in another order."""
+        raise NotImplementedError(f"the columns of {self!r} stand in an order of their own")
+
     def thinned(self, step: int) -> "Regression | None":
         """The same regression on one row of ``step``, a cheap picture of the problem; None if it has no rows."""
         return None

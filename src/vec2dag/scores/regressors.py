@@ -87,6 +87,10 @@ class OnRows(Regression):
         """Predictions (m,) of ``node`` for rows ``new`` (m, k) of its parents."""
         return self.method.forecast(self.X[:, list(parents)], self.X[:, node], new)
 
+    def taken(self, order: NDArray[np.int64]) -> "OnRows":
+        """The same with the columns in another order."""
+        return OnRows(self.method, np.ascontiguousarray(self.X[:, order]), tuple(self.names[k] for k in order))
+
     def thinned(self, step: int) -> "OnRows":
         """On one row of ``step``, evenly spread: a cheap picture of the same problem."""
         return OnRows(self.method, self.X[spread(self.n, self.n // step)], self.names)

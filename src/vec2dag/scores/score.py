@@ -158,7 +158,7 @@ class Score(GraphScore):
         names: Sequence[str] | None = None,
     ) -> None:
         self.criterion = as_criterion(criterion)
-        self.regression = bind(X, regression, names)
+        self.regression = bind(X, self.criterion.regression(regression), names)
         self.n, self.d = self.regression.n, self.regression.d
         self.local = self.regression.local(cache, n_jobs)
         self.compiled = self.criterion.compiled(self.n, self.d)

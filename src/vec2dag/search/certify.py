@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._checks import as_real
 from ..graph import as_adjacency, is_dag, topological_order
 from ..scores import Score, needs_local
 from .budget import Budget
@@ -91,12 +92,12 @@ def insertion_search(score: Score, start: ArrayLike) -> Refined:
     Refined
         At least as good as the start, with a certificate.
     """
-    score, values = needs_local(score, "insertion_search"), np.asarray(start)
+    score, values = needs_local(score, "insertion_search"), as_real(start, "start")
     descent = descent_of(score)
     if values.ndim == 1:
         if sorted(values.tolist()) != list(range(score.d)):
             raise ValueError(f"start must be an order of 0..{score.d - 1} or a DAG, got {values.tolist()[:20]}")
-        best, _ = descent.descend(values)
+        best, _ = descent.descend(values.astype(np.int64))
     else:
         A = as_adjacency(values, "start")
         if A.shape != (score.d, score.d):

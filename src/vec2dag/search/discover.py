@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._checks import generator
+from .._checks import flag, generator
 from ..graph import topological_order
 from ..scores import GraphScore, Score, as_score, needs_local
 from .budget import Budget, Callback
@@ -100,7 +100,7 @@ def discover(
     SearchResult
         Also after ``KeyboardInterrupt``, with a warning, or with ``ready`` False if there was no graph yet.
     """
-    score, rng = as_score(score, d), generator(rng)
+    score, rng, refine = as_score(score, d), generator(rng), flag("refine", refine)
     if knowledge is not None:
         score = score.under(knowledge)
     budget = Budget(time_budget, callback)

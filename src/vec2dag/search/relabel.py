@@ -1,4 +1,4 @@
-"""Other numbers for the same nodes: what a search does depends on the order of columns, and what it finds should not."""
+"""Other numbers for the same nodes: what a search does depends on the order of columns; what it finds should not."""
 
 from dataclasses import replace
 from typing import Any
