@@ -98,8 +98,9 @@ def main() -> None:
         say(" | ".join(rows[-1]))
     columns = ("kind", "stopped early", "s late, median", "s late, 95%", f"within {SHARE:.0%} + {SECONDS:g} s")
     notes = (
-        f"Budgets of {', '.join(f'{b:g}' for b in args.budgets)} s, {args.repeats} tables each, all cores; a whole `fit` "
-        "(validation, search, refinement, pruning) against `time_budget`. Late is counted for fits that had to stop.",
+        f"Budgets of {', '.join(f'{b:g}' for b in args.budgets)} s, {args.repeats} tables each, all cores; a whole "
+        "`fit` (validation, search, refinement, pruning) against `time_budget`. Late is counted for fits that had to "
+        "stop.",
     )
     table = Table("Time budgets", columns, rows, notes)
     print(table.markdown())

@@ -76,7 +76,8 @@ def test_conditional_rewards_equal_brute_force(engine, criterion, reference, rng
     for seed in range(12):
         seeds = np.array([seed], np.uint64)
         edge, node, rewards, edges = conditional._advantages(seeds, draw)
-        p, A = conditional._graph(seeds[0], draw)
+        sample = conditional._graph(seeds[0], draw)
+        p, A = sample.p, sample.A
         expected_edge, expected_node = brute_force(score, policy, p, A)
         assert np.triu(edge, 1) == pytest.approx(expected_edge, abs=1e-10)
         assert node == pytest.approx(expected_node, abs=1e-10)
@@ -148,7 +149,7 @@ def test_sampled_graphs_have_the_policy_s_probabilities(rng):
     score, policy = make("ls", 4, rng)
     engine = CompiledConditional(score, policy, Conditional(batch_size=1))
     draw = engine._draw()
-    graphs = np.array([engine._graph(s, draw)[1] for s in rng.integers(2**64, size=20_000, dtype=np.uint64)])
+    graphs = np.array([engine._graph(s, draw).A for s in rng.integers(2**64, size=20_000, dtype=np.uint64)])
     expected = vec2dag(policy.sample(20_000, rng))
     assert graphs.mean(axis=0) == pytest.approx(expected.mean(axis=0), abs=0.02)
 
@@ -198,7 +199,8 @@ def test_compiled_samples_are_clipped_to_the_bound(rng):
     policy = GaussianPolicy(np.concatenate([[5.0, 6.0, 7.0, 8.0], np.full(6, 9.0)]), np.full(10, -9.0))
     for bound, edges in ((10.0, 6), (6.5, 5), (4.0, 0)):
         engine = CompiledConditional(score, policy, Conditional(batch_size=1, bound=bound))
-        p, A = engine._graph(np.uint64(3), engine._draw())
+        sample = engine._graph(np.uint64(3), engine._draw())
+        p, A = sample.p, sample.A
         assert A.sum() == edges
         assert p == pytest.approx(np.minimum([5.0, 6.0, 7.0, 8.0], bound), abs=1e-2)
 

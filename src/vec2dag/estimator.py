@@ -355,8 +355,11 @@ class ALIAS(BaseEstimator):
         self._columns = moments.canonical_order() if is_criterion(self.criterion) else np.arange(d)
         labels = Relabelling(self._columns)
         score = self._make_score(data, moments)
-        knowledge = Knowledge.of(self.knowledge, self._names)
-        self._constraints = knowledge.bind(self._names)
+        if self.knowledge is None:
+            # A score may have brought its own.
+            self._constraints = score.constraints.taken(labels.place)
+        else:
+            self._constraints = Knowledge.of(self.knowledge, self._names).bind(self._names)
         self._warn_of(data, score)
         pruner = self._pruner(score)
         if isinstance(data, Moments) and hasattr(pruner, "explain") and getattr(pruner, "needs_rows", True):
@@ -372,7 +375,7 @@ class ALIAS(BaseEstimator):
                 algorithm=self._algorithm(),
                 init=labels.init(self.init),
                 refine=self.refine,
-                knowledge=None if self._constraints.trivial else knowledge,
+                knowledge=None if self.knowledge is None else self._constraints.taken(self._columns),
                 time_budget=None if self.time_budget is None else share * self.time_budget,
                 callback=callback,
                 checkpoint=self._checkpoint(),
@@ -532,8 +535,9 @@ class ALIAS(BaseEstimator):
         verdicts: list[pruning.Verdict] = []
         if hasattr(pruner, "explain"):
             rows = getattr(pruner, "needs_rows", True)
-            verdicts = pruner.explain(data if rows else linear, A, n_jobs=self.n_jobs)
             required = self._constraints.required
+            more = {"required": required} if getattr(pruner, "takes_required", False) else {}
+            verdicts = pruner.explain(data if rows else linear, A, n_jobs=self.n_jobs, **more)
             verdicts = [
                 replace(v, kept=True, reason="required") if required[v.source, v.target] else v for v in verdicts
             ]
@@ -657,7 +661,8 @@ class ALIAS(BaseEstimator):
         elif self.adjacency_raw_.any():
             parts = ["no edges are left after pruning"]
         elif self.search_.certified:
-            parts = ["no edges: the score prefers the columns to be independent"]
+            among = "" if self._constraints.trivial else "of the graphs that agree with what is known "
+            parts = [f"no edges: {among}the score prefers the columns to be independent"]
         else:
             parts = [f"no edges were found before the search ended ({self.search_.stopped})"]
         if removed := removed_edges(self.prune_table_, self._names):
@@ -697,8 +702,9 @@ class ALIAS(BaseEstimator):
             "parameters": {
                 name: getattr(value, "__qualname__", value)
                 for name, value in self.parameters_.items()
-                if name != "verbose"
-            },
+                if name not in ("verbose", "knowledge")
+            }
+            | {"knowledge": Knowledge.of(self.parameters_["knowledge"], self._names).to_dict()},
             "seed": self.parameters_["random_state"],
             "score": self.score_,
             "edges": int(self.adjacency_matrix_.sum()),

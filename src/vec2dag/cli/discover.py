@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .shared import BAD_INPUT, DONE, INTERRUPTED, add_table_options, load_table, say, seed, show
+from .shared import BAD_INPUT, DONE, INTERRUPTED, add_table_options, load_table, noting, say, seed, show
 
 __all__ = [
     "add_model_options",
@@ -148,15 +148,16 @@ def run(arguments: argparse.Namespace) -> int:
     parameters = model_parameters(arguments)
     check_writable(arguments.output)
     X, names, notes = load_table(arguments)
+    knowledge = stated_knowledge(arguments)
+    with noting(notes):
+        series = time_series(arguments, X, names)
     for note in notes:
         say(f"warning: {note}")
+    if series is not None:
+        X, names, knowledge = series.X, series.names, series.knowledge | knowledge
 
     from ..estimator import ALIAS
 
-    knowledge = stated_knowledge(arguments)
-    series = time_series(arguments, X, names)
-    if series is not None:
-        X, names, knowledge = series.X, series.names, series.knowledge | knowledge
     model = ALIAS(**parameters, knowledge=knowledge, verbose=int(is_terminal() and not arguments.quiet))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -209,6 +210,8 @@ def time_series(arguments: argparse.Namespace, X: Any, names: tuple[str, ...]) -
             if used:
                 raise ValueError(f"{option} has no effect without --lags")
         return None
+    if arguments.missing == "drop":
+        raise ValueError("--missing drop would make rows neighbours that are not, as --lags takes them: fill the gaps")
     return lagged(X, arguments.lags, names=names, time=arguments.time, contemporaneous=arguments.contemporaneous)
 
 

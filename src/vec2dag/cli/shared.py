@@ -144,13 +144,16 @@ def load_table(arguments: argparse.Namespace) -> tuple[Any, tuple[str, ...], lis
     from ..files.tables import read_table, select
 
     notes: list[str] = []
-    dataset = bundled(arguments.data)
+    dataset, time = bundled(arguments.data), getattr(arguments, "time", None)
+    if time is not None and arguments.columns and time not in arguments.columns:
+        arguments.columns = [*arguments.columns, time]
     if dataset is not None:
         keep = select(arguments.data, dataset.names, arguments.columns, arguments.exclude)
         X, names = dataset.X[:, keep], tuple(dataset.names[i] for i in keep)
     else:
         with noting(notes):
-            X, names = read_table(arguments.data, **{option: getattr(arguments, option) for option in _READING})
+            options = {option: getattr(arguments, option) for option in _READING}
+            X, names = read_table(arguments.data, **options, times=time)
     if arguments.drop_constant:
         X, names, dropped = drop_constant(X, names)
         if dropped:

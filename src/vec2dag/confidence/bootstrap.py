@@ -50,6 +50,8 @@ __all__ = ["bootstrap"]
 METHODS = {"resample": "rows with replacement", "subsample": "half of the rows", "parametric": "a Gaussian"}
 # Seconds of work for which other processes are worth starting; a single sample of so many is.
 WORTH, LONG = 4.0, 2.0
+# Rows that are looked at for what may mislead, up to twice as many.
+LOOKED_AT = 50_000
 # How often a lost worker may be replaced while nothing gets finished.
 PATIENCE = 3
 # Chains of a search on a sample: agreement of more of them, as in a fit, is not worth five times as long here.
@@ -220,8 +222,10 @@ def _checked(
     values = as_table(X, rows=2)
     labels = names_of(names, values.shape[1], X)
     check_values(values, labels)
-    for sentence in data_warnings(values, labels, reads_units=False):
-        warn(sentence, DataWarning)
+    # These look at every number several times, and copy the table.
+    step = 1 + len(values) // LOOKED_AT
+    for sentence in data_warnings(values[::step], labels, reads_units=False):
+        warn(sentence if step == 1 else f"In one row of {step}: {sentence}", DataWarning)
     return values, moments_of(values, labels, n_jobs)
 
 

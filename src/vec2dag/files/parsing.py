@@ -8,6 +8,7 @@ import re
 from array import array
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from operator import itemgetter
 
 import numpy as np
@@ -105,6 +106,7 @@ class Parser:
     keep: list[int]
     numbers: Numbers
     labelled: bool  # the first column holds row names
+    times: int | None = None  # the column that may hold dates
     text: dict[int, tuple[int, str]] = field(default_factory=dict)
     comments: int = 0
 
@@ -152,6 +154,8 @@ class Parser:
         found = []
         for i, cell in zip(self.keep, cells, strict=True):
             number = self.numbers.value(cell)
+            if number is None and i == self.times:
+                number = _seconds(cell)
             if number is None:
                 self.text.setdefault(i, (line, cell))
             found.append(math.nan if number is None else number)
@@ -182,6 +186,15 @@ class Parser:
         elif any(cell.lstrip().startswith("#") for _, cell in text.values()):
             advice += ", and --comment '#' lines that begin so"
         return self.refusal(f"non-numeric values in {found}{more}; {advice}")
+
+
+def _seconds(cell: str) -> float | None:
+    """Seconds since 1970 of a date, in UTC unless it says otherwise; None if it is none."""
+    try:
+        when = datetime.fromisoformat(cell.strip())
+    except ValueError:
+        return None
+    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
 
 
 def without_unnamed(

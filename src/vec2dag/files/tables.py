@@ -35,6 +35,7 @@ class Options:
     decimal: str | None = None
     encoding: str | None = None
     comment: str | None = None
+    times: str | None = None
 
     def check_no_text(self, name: str) -> None:
         """Refuse what has no effect on a file that is no text."""
@@ -54,6 +55,7 @@ def read_table(
     decimal: str | None = None,
     encoding: str | None = None,
     comment: str | None = None,
+    times: str | None = None,
     max_memory: float = MAX_MEMORY,
 ) -> Table:
     """Read a table of numbers.
@@ -80,6 +82,8 @@ def read_table(
         Of a text file, as Python calls it.
     comment : str, optional
         The character with which lines of a text file begin that are to be left out.
+    times : str, optional
+        Name of a column of a text file that may hold dates and times (ISO 8601): they become seconds since 1970.
     max_memory : float, default 4
         GB (1e9 bytes) that the table may take, and the text from which it is read.
 
@@ -106,7 +110,7 @@ def read_table(
     UTF-16 is taken for cp1252.
     """
     choose("missing", missing, dict.fromkeys(("keep", "drop", "refuse")))
-    options = Options(columns, exclude, header, delimiter, decimal, encoding, comment)
+    options = Options(columns, exclude, header, delimiter, decimal, encoding, comment, times)
     with opened(path, _READERS, max_memory) as file:
         read = _READERS.get(file.suffix) or _READERS[_SIGNED.get(file.kind or "", ".csv")]
         X, names = read(file, options)
@@ -184,11 +188,14 @@ def _read_text(file: Opened, options: Options) -> Table:
         lines.notes.append(how_marked(numbers))
     header, below = _header(rows, sample, options.header, numbers)
     keep = select(file.name, header, options.columns, options.exclude)
-    labelled = False
+    labelled, times = False, None
+    if options.times is not None:
+        (times,) = select(file.name, header, [options.times])
     if options.columns is None:
         checked_names(file.name, [header[i] for i in keep if header[i]])
-        labelled = keep[0] == 0 and len(keep) > 1 and has_row_names([cells for _, cells in below])
-    parser = Parser(file, lines.refusal, lines.notes, header, keep[labelled:], numbers, labelled)
+        first = keep[0] == 0 != times and len(keep) > 1
+        labelled = first and has_row_names([cells for _, cells in below])
+    parser = Parser(file, lines.refusal, lines.notes, header, keep[labelled:], numbers, labelled, times)
     X = parser.parse(itertools.chain(below, rows.content))
     X, keep = without_unnamed(X, header, parser.keep, lines.notes, lines.refusal)
     for note in lines.notes:

@@ -84,6 +84,18 @@ class Constraints:
         why = np.diag(np.full(d, FORBIDDEN, np.int8))
         return consequences(Stated(tuple(names), np.zeros((d, d), bool), why, np.full(d, max(d - 1, 0))))
 
+    def taken(self, order: NDArray[np.int64]) -> Constraints:
+        """The same about the columns in another order."""
+        both = np.ix_(order, order)
+        return Constraints(
+            tuple(self.names[k] for k in order),
+            np.ascontiguousarray(self.required[both]),
+            np.ascontiguousarray(self.allowed[both]),
+            np.ascontiguousarray(self.before[both]),
+            self.max_parents[order],
+            self.why[both],
+        )
+
     @property
     def arrays(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_], NDArray[np.int64]]:
         """What the compiled kernels ask for (:mod:`vec2dag._kernels`)."""

@@ -264,6 +264,10 @@ class Knowledge:
 
     # --- text and files -----------------------------------------------------------------------------------------
 
+    def to_dict(self) -> dict[str, Any]:
+        """A mapping with the constructor's keys; what was not said is left out."""
+        return self._said()
+
     def to_json(self) -> str:
         """JSON text with the constructor's keys; what was not said is left out."""
         return json.dumps(self._said(), indent=2, ensure_ascii=False) + "\n"

@@ -143,9 +143,13 @@ def prune_bic(
 
 
 def explain_bic(
-    X: ArrayLike | Moments | LinearOnTable, A: ArrayLike, gamma: float = 0.0, discount: float = 1.0
+    X: ArrayLike | Moments | LinearOnTable,
+    A: ArrayLike,
+    gamma: float = 0.0,
+    discount: float = 1.0,
+    required: ArrayLike | None = None,
 ) -> list[Verdict]:
-    """What :func:`prune_bic` decides of every edge of ``A``, in row-major order.
+    """What :func:`prune_bic` decides of every edge of ``A``, in row-major order; ``required`` (d, d) ones stay.
 
     The gain of a removed edge is that when it was removed, of a kept edge that in the pruned graph.
     """
@@ -154,17 +158,19 @@ def explain_bic(
     criterion = criteria.BIC(gamma=gamma, discount=discount)
     criterion.compiled(linear.n, linear.d)  # refuses prices that are none
     steps = criterion.edge_price(linear.n, linear.d) * np.diff(criterion.prices(linear.n, linear.d))
+    stays = np.zeros(adjacency.shape, bool) if required is None else np.asarray(required, dtype=bool)
     verdicts = []
     for node in range(linear.d):
         parents = np.flatnonzero(adjacency[:, node]).tolist()
         while parents:
             gains = _bic_gains(linear, node, parents, float(steps[len(parents) - 1]))
-            # Of parents that are worth the same, such as copies, the first stays.
-            weakest = max(k for k, gain in enumerate(gains) if gain <= min(gains) + 1e-9 * linear.n)
-            if gains[weakest] >= 0:
+            least = min((gain for i, gain in zip(parents, gains, strict=True) if not stays[i, node]), default=0.0)
+            if least >= 0:
                 verdicts += [Verdict(i, node, True, "BIC gain", g, 0.0) for i, g in zip(parents, gains, strict=True)]
                 break
-            verdicts.append(Verdict(parents.pop(weakest), node, False, "BIC gain", gains[weakest], 0.0))
+            # Of parents that are worth the same, such as copies, the first stays.
+            equal = [k for k, i in enumerate(parents) if not stays[i, node] and gains[k] <= least + 1e-9 * linear.n]
+            verdicts.append(Verdict(parents.pop(equal[-1]), node, False, "BIC gain", gains[equal[-1]], 0.0))
     return _row_major(verdicts)
 
 
@@ -349,6 +355,8 @@ class BIC(Settings):
 
     name: ClassVar[str] = "bic"
     needs_rows: ClassVar[bool] = False
+    # Parents are removed one after the other, so that it has to know which cannot be.
+    takes_required: ClassVar[bool] = True
 
     gamma: float = 0.0
     discount: float = 1.0
@@ -357,9 +365,11 @@ class BIC(Settings):
         """Refuse impossible values."""
         criteria.BIC(gamma=self.gamma, discount=self.discount)
 
-    def explain(self, X: Any, A: ArrayLike, n_jobs: int | None = None) -> list[Verdict]:
+    def explain(
+        self, X: Any, A: ArrayLike, n_jobs: int | None = None, required: ArrayLike | None = None
+    ) -> list[Verdict]:
         """Of every edge of ``A`` why it stays or goes."""
-        return explain_bic(X, A, self.gamma, self.discount)
+        return explain_bic(X, A, self.gamma, self.discount, required)
 
 
 @dataclass

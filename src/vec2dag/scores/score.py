@@ -63,6 +63,8 @@ class GraphScore:
         ----------
         knowledge : Knowledge, Constraints, or what :meth:`vec2dag.Knowledge.of` takes
         """
+        if not self.constraints.trivial:
+            raise ValueError("the score has knowledge of its own: combine both with | and give them to the score alone")
         known = knowledge if isinstance(knowledge, Constraints) else Knowledge.of(knowledge, self.names)
         restricted = copy(self)
         restricted._constraints = known if isinstance(known, Constraints) else known.bind(self.names)
