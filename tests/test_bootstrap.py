@@ -14,7 +14,7 @@ import joblib
 import numpy as np
 import pytest
 
-from vec2dag import ALIAS, Knowledge, Moments, cpdag, is_dag, simulate, skeleton
+from vec2dag import ALIAS, DataWarning, Knowledge, Moments, cpdag, is_dag, simulate, skeleton
 from vec2dag.cli import main
 from vec2dag.confidence import Bootstrap, Sample, bootstrap
 from vec2dag.confidence.resampling import Blocks, Gaussian, Rows, moments_of
@@ -338,6 +338,16 @@ def test_long_tables_are_drawn_in_blocks(rng):
     assert run(X[:2000], 2, names=None).drawn == "rows"
     assert run(X, 1, names=None, model=ALIAS(prune=lambda X, A: A)).drawn == "rows"
     assert not Blocks.worth(10**7, 1000)
+
+
+def test_what_misleads_is_said_once(X, monkeypatch):
+    twice = np.column_stack([X, X[:, 0]])
+    with pytest.warns(DataWarning, match="^Duplicated columns: 'x0' = 'x5'") as caught:
+        run(twice, 3, names=None)
+    assert len(caught) == 1
+    monkeypatch.setattr(module, "LOOKED_AT", 50)
+    with pytest.warns(DataWarning, match="^In one row of 3: Duplicated columns"):
+        run(twice, 1, names=None)
 
 
 def test_the_parametric_bootstrap_draws_wishart_matrices(rng):

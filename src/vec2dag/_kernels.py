@@ -496,7 +496,7 @@ def restrict(on, known, A):
 
 
 @_step
-def local_changes(t, order, A, bits, stats, criterion, allowed, space, table, after):
+def local_changes(t, order, A, bits, stats, criterion, allowed, restricted, space, table, after):
     """What the regressions of the node at place ``t`` of ``order`` tell about the graph ``A``.
 
     Fills ``table[i, j]``, the change of the link of node i when ``j -> i`` is toggled, and ``after[i, q]``, its change
@@ -523,7 +523,7 @@ def local_changes(t, order, A, bits, stats, criterion, allowed, space, table, af
         after[i, a] = link(scale[i] * prefix[a], criterion) - own
     m = k
     for s in range(t + 1, d):
-        if bits[i, order[s]] and allowed[order[s], i]:
+        if bits[i, order[s]] and (not restricted or allowed[order[s], i]):
             near[m] = order[s]
             m += 1
     # The Cholesky factorisation of the parents goes on with those that would be next, in order of potential.
@@ -546,7 +546,7 @@ def local_changes(t, order, A, bits, stats, criterion, allowed, space, table, af
 
 
 @_step
-def add_edge_gains(rank, A, sizes, total, criterion, known, table, edge_gain):
+def add_edge_gains(rank, A, sizes, total, criterion, known, restricted, table, edge_gain):
     """Add ``R_on - R_off`` of every pair of nodes, ``sizes`` (d,) being the numbers of parents.
 
     Nothing for edges that are not allowed, that are required, and for which there is no room.
@@ -557,7 +557,7 @@ def add_edge_gains(rank, A, sizes, total, criterion, known, table, edge_gain):
     for i in range(d):
         for j in range(i + 1, d):
             parent, child = (i, j) if rank[i] < rank[j] else (j, i)
-            if required[parent, child] or not allowed[parent, child]:
+            if restricted and (required[parent, child] or not allowed[parent, child]):
                 continue
             gain = change(table[child, parent], total, d, criterion)
             k = sizes[child]
@@ -569,7 +569,7 @@ def add_edge_gains(rank, A, sizes, total, criterion, known, table, edge_gain):
 
 @_step
 def add_node_gradient(
-    t, order, p, A, bits, sizes, mu, sigma, total, criterion, known, table, after, node_gradient
+    t, order, p, A, bits, sizes, mu, sigma, total, criterion, known, restricted, table, after, node_gradient
 ):  # fmt: skip
     """Add the derivatives by ``mu_i`` and ``log sigma_i`` of the expected reward over the potential of node i alone.
 
@@ -580,11 +580,13 @@ def add_node_gradient(
     _, allowed, before, limits = known
     d = p.shape[0]
     i = order[t]
-    first, last = t, t
-    while first > 0 and not before[order[first - 1], i]:
-        first -= 1
-    while last < d - 1 and not before[i, order[last + 1]]:
-        last += 1
+    first, last = 0, d - 1
+    if restricted:
+        first, last = t, t
+        while first > 0 and not before[order[first - 1], i]:
+            first -= 1
+        while last < d - 1 and not before[i, order[last + 1]]:
+            last += 1
     k = np.int64(0)
     for s in range(first):
         k += A[order[s], i]
@@ -643,17 +645,17 @@ def conditional_batch(
         count = 0
         total, paid = 0.0, 0.0
         for t in range(d):
-            own, k = local_changes(t, order, A, bits, stats, criterion, known[1], space, table, after)
+            own, k = local_changes(t, order, A, bits, stats, criterion, known[1], restricted, space, table, after)
             sizes[order[t]] = k
             count += k
             paid += criterion[3][k]
             total += own
         rewards[g] = unpriced(total, d, criterion) - criterion[1] * paid
         edges[g] = count
-        add_edge_gains(rank, A, sizes, total, criterion, known, table, edge_gain)
+        add_edge_gains(rank, A, sizes, total, criterion, known, restricted, table, edge_gain)
         for t in range(d):
             add_node_gradient(
-                t, order, p, A, bits, sizes, mu, sigma, total, criterion, known, table, after, node_gradient
+                t, order, p, A, bits, sizes, mu, sigma, total, criterion, known, restricted, table, after, node_gradient
             )  # fmt: skip
 
 
@@ -745,12 +747,12 @@ def add_parent_on_factor(F, x, u, k, W, v, c, Y):
 def removal_costs(x, k, parents, required, W, inverse, beta, precision):
     """What each of ``parents[:k]`` explains beyond the others is ``beta^2 / precision``; the place of the least.
 
-    The ``required`` (d, d) ones stay; infinity if there are no others.
+    The ``required`` ones, by a row of (d, d) for every node, stay; infinity if there are no others.
     """
     invert_triangle(W, parents, k, inverse)
     cheapest, least = np.int64(0), np.inf
     for a in range(k):
-        if required[parents[a], x]:
+        if required[x, parents[a]]:
             continue
         beta[a], precision[a] = 0.0, 0.0
         for b in range(a, k):
@@ -827,7 +829,7 @@ def climb_parents(problem, x, allowed, exact, parents, k, gains, space):
         while built < k:
             u = parents[built]
             if exact:
-                if v[u] <= DEPENDENT and not required[u, x]:
+                if v[u] <= DEPENDENT and not required[x, u]:
                     taken[u] = 0
                     drop(parents, k, built)
                     k -= 1
@@ -879,13 +881,13 @@ def climb_parents(problem, x, allowed, exact, parents, k, gains, space):
         # The best exchange; and what is not allowed, but would be exchanged or added if it were.
         for j in range(d):
             gains[j] = 0.0
-            if room and not allowed[j] and permitted[j, x] and alone[j] > threshold:
+            if room and not allowed[j] and permitted[x, j] and alone[j] > threshold:
                 gains[j] = net_gain(-alone[j], left, worth[k], scale, kind)
         leaves, u = np.int64(-1), np.int64(-1)
         most = 0.0
         # A node that its parents determine has nothing left that others could explain better.
         for a in range(k if left > FLOOR else 0):
-            if required[parents[a], x]:
+            if required[x, parents[a]]:
                 continue
             exchange_gains(a, k, W, v, c, inverse, beta, precision, row)
             cost = beta[a] * beta[a] / precision[a]
@@ -894,7 +896,7 @@ def climb_parents(problem, x, allowed, exact, parents, k, gains, space):
                 if taken[j]:
                     row[j] = 0.0
                 elif not allowed[j]:
-                    if permitted[j, x] and row[j] > cost + least:
+                    if row[j] > cost + least and permitted[x, j]:
                         gains[j] = max(gains[j], net_gain(cost - row[j], left, 0.0, scale, kind))
                     row[j] = 0.0
             best = largest(row) - cost
@@ -909,7 +911,7 @@ def climb_parents(problem, x, allowed, exact, parents, k, gains, space):
         parents[k - 1] = u
         built = np.int64(-1)
     for a in range(k):
-        if required[parents[a], x]:
+        if required[x, parents[a]]:
             # Nobody asks what it is worth, but it matters.
             gains[parents[a]] = -LEAST_NET
         else:
@@ -926,12 +928,12 @@ def select(x, limit, toggled, toggle, parents, k, problem, place, space, gains, 
     returns the link of the residual and the number of parents.
     """
     (_, _, scale, base), criterion = problem[0], problem[1]
-    permitted = problem[5][1]
+    permitted = problem[5][1][x]
     allowed, start = space[4][1], space[5][0]
     counts[SELECTIONS] += 1
     for j in range(place.shape[0]):
-        allowed[j] = place[j] < limit and permitted[j, x]
-    allowed[toggled] = toggle and permitted[toggled, x]
+        allowed[j] = (place[j] < limit) & permitted[j]
+    allowed[toggled] = toggle and permitted[toggled]
     allowed[x] = 0
     m = np.int64(0)
     for a in range(k):
@@ -965,7 +967,7 @@ def hope_of(x, price, problem, state, space, counts):
         none, parents, required = space[3][6], space[5][1], problem[5][0]
         k = np.int64(0)
         for j in range(place.shape[0]):
-            if required[j, x]:
+            if required[x, j]:
                 parents[k] = j
                 k += 1
         to, k = select(x, place.shape[0], x, np.int64(0), parents, k, problem, place, space, none, counts)
@@ -1267,7 +1269,8 @@ def search_orders(problem, limits, state, kept, space, marks, counts, sums, stre
     Parameters
     ----------
     problem : statistics, criterion, ``worth`` (d,), ``bound`` (d,), greatest numbers of parents (d,), what is known
-        Parents that are required are there from the start, and the order respects what comes before what.
+        Of what is known the first two arrays are transposed: a row has the parents of a node. Parents that are required
+        are there from the start, and the order respects what comes before what.
     limits : array (d,)
         The parents of node i are first selected among the nodes placed before ``limits[i]``: its own place.
     state, kept : ``order``, ``place``, ``links``, ``sizes`` (d,), ``gains`` (d, d), parents of every node (d, d)

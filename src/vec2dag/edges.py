@@ -81,8 +81,8 @@ class EdgeTable(dict[str, list[Any]]):
             lines.append("--- : the score does not tell the direction (a Markov equivalence class fits equally well)")
         if "oriented" in self["direction"]:
             lines.append(
-                "--> : oriented by the score, if its assumptions hold; how sure that is only other rows can tell: fit "
-                "again on resampled ones"
+                "--> : oriented by the score, if its assumptions hold; how sure that is, bootstrap(model, X) tells, or "
+                "vec2dag bootstrap"
             )
         if "known" in self["direction"]:
             lines.append("==> : the edge, or its direction, is as it is because that is known")

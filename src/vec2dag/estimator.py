@@ -125,7 +125,7 @@ class ALIAS(BaseEstimator):
 
     Parameters
     ----------
-    criterion : {"ebic-nv", "bic-nv", "bic-ev", "ebic-ev", "ls"}, BIC, LeastSquares, Score, or callable
+    criterion : {"ebic-nv", "bic-nv", "bic-ev", "ebic-ev", "ls", "bge"}, BIC, LeastSquares, BGe, Score, or callable
         What to maximise. ``"bic-nv"`` and ``"ebic-nv"`` (unequal noise variances) with linear regression do not depend
         on the units of the columns; ``"bic-ev"``, ``"ebic-ev"`` and ``"ls"`` (equal noise variances) read the variances
         themselves. The extended ones charge more for edges where there are many columns; ``"ebic-nv"`` is the default,

@@ -1,6 +1,6 @@
 """What must hold whatever the input: how things are refused, warnings, and what a result is."""
 
-import linecache
+import dis
 import re
 import traceback
 import warnings
@@ -61,9 +61,15 @@ def refused(call: Callable[[], Any], names: Iterable[str]) -> tuple[str, Any]:
 
 def deliberate(error: BaseException) -> bool:
     """Whether the error comes from a ``raise`` of the library, and not from the depths of something it called."""
-    last = traceback.extract_tb(error.__traceback__)[-1]
-    line = linecache.getline(last.filename, last.lineno or 0)
-    return any(speaker in last.filename for speaker in SPEAKERS) and "raise" in line
+    place = error.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    if place is None:
+        return False
+    code = place.tb_frame.f_code
+    # the instruction and not the line, which somebody may edit in the meantime
+    raised = dis.opname[code.co_code[place.tb_lasti]] == "RAISE_VARARGS"
+    return raised and any(speaker in code.co_filename for speaker in SPEAKERS)
 
 
 def check_message(sentence: str, names: Iterable[str]) -> None:

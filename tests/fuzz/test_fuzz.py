@@ -105,6 +105,21 @@ def test_the_watchdog_ends_a_case_that_hangs(monkeypatch):
         time.sleep(10)
 
 
+@pytest.mark.parametrize(("hangs", "expected"), [(1, "result"), (2, "failed")])
+def test_a_case_that_hangs_has_a_second_try(monkeypatch, hangs, expected):
+    tries = []
+
+    def sleepy(rng, folder):
+        tries.append(rng.random())
+        if len(tries) <= hangs:
+            raise Hang
+        return "result", "slept well"
+
+    monkeypatch.setattr(cases, "KINDS", {"sleepy": (sleepy, 1.0)})
+    assert cases.run_case(0, 0)[:2] == ("sleepy", expected)
+    assert tries == tries[:1] * 2
+
+
 def test_the_command_line_is_heard(tmp_path):
     code, said = files.run(["discover", str(tmp_path / "none.csv"), "-o", str(tmp_path)])
     assert code == 2

@@ -78,7 +78,8 @@ def add_model_options(p: Any) -> Any:
         metavar="NAME",
         default="ebic-nv",
         help="ebic-nv: unequal noise variances, independent of units, a price for many columns (default); bic-nv: the "
-        "paper's, without that price; bic-ev, ebic-ev, ls: equal noise variances, for columns that share a unit",
+        "paper's, without that price; bge: the Bayesian score; bic-ev, ebic-ev, ls: equal noise variances, for columns "
+        "that share a unit",
     )
     model.add_argument("--gamma", type=float, metavar="G", help="of bic: weight of the price for many columns, 0 to 1")
     model.add_argument("--discount", type=float, metavar="F", help="of bic: factor of the price ln n (default: 1)")

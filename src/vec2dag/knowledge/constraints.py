@@ -82,7 +82,8 @@ class Constraints:
         """Those of somebody who knows nothing: every DAG is permitted."""
         d = len(names)
         why = np.diag(np.full(d, FORBIDDEN, np.int8))
-        return consequences(Stated(tuple(names), np.zeros((d, d), bool), why, np.full(d, max(d - 1, 0))))
+        nothing = np.zeros((d, d), bool)
+        return cls(tuple(names), nothing, why == OPEN, nothing, np.full(d, max(d - 1, 0)), why)
 
     def taken(self, order: NDArray[np.int64]) -> Constraints:
         """The same about the columns in another order."""

@@ -164,7 +164,9 @@ class Walk(Stateful):
         known = score.constraints
         # Beyond n - 2 parents there is nothing left to explain.
         most = np.minimum(known.max_parents, max(score.n - 2, 0))
-        self.problem = (score.statistics, score.compiled, self.worth, self.bound, most, known.arrays)
+        required, allowed, *rest = known.arrays
+        parents = np.ascontiguousarray(required.T), np.ascontiguousarray(allowed.T), *rest
+        self.problem = (score.statistics, score.compiled, self.worth, self.bound, most, parents)
         place = np.empty(d, np.int64)
         place[order] = np.arange(d)
         self.limits = place
