@@ -48,8 +48,8 @@ def alias(
     regression = {"regression": GaussianProcess(**gp)} if gp is not None else {}
     criterion = {"criterion": BIC(**bic)} if bic is not None else {}
     # In the units of the data, as in the paper; tables that it standardises come standardised.
-    own = {"standardize": False, "prune": None, "n_jobs": 1, "random_state": _seed(rng)}
-    model = ALIAS(**(regression | criterion | settings | own)).fit(X)
+    chosen = regression | criterion | settings
+    model = ALIAS(**chosen, standardize=False, prune=None, n_jobs=1, random_state=_seed(rng)).fit(X)
     return {"A": model.adjacency_matrix_, "score": model.score_, "steps": model.n_iter_}
 
 

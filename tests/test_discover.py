@@ -276,3 +276,12 @@ def test_settings_and_criteria_may_be_objects():
 def test_bad_options_are_named(options, message):
     with pytest.raises(ValueError, match=message):
         discover(linear(4, 1, 100, 0, "ls"), **({"rng": np.random.default_rng(0)} | options))
+
+
+def test_prices_do_not_drown_the_links_of_a_table_of_many_sizes():
+    """With the price of an edge at 1e26 a sum of costs has no digits for a link of 1.5."""
+    X = np.array([[0.0, -3.0], [0.0, 0.0], [1e-2, -6e13]])
+    score = Score(X - X.mean(axis=0), LinearRegression(), "bic-ev")
+    found = discover(score, rng=np.random.default_rng(0))
+    assert np.isfinite(found.score)
+    assert found.score == pytest.approx(max(float(score(A)) for A in all_dags(2)), rel=1e-12)

@@ -271,7 +271,7 @@ def test_graphml_of_igraph_keeps_names_in_an_attribute(tmp_path):
         ("source,target\na\n", "g.csv", "needs 2 cells"),
         ("source,target\n", "g.csv", "no nodes"),
         ("source,target\na,\n", "g.csv", "an edge without a name at one end: 'a', ''"),
-        ("source,target,direction\na,b,up\n", "g.csv", "must be 'free' or 'oriented', got 'up'"),
+        ("source,target,direction\na,b,up\n", "g.csv", "must be 'free', 'oriented' or 'known', got 'up'"),
         ("from,to,cause,effect\na,b,c,d\n", "g.csv", "from and to or cause and effect; call them source and target"),
         ("%PDF-1.4", "g.csv", "this is a PDF document"),
         ("digraph { a -> a }", "g.dot", r"node\(s\) 'a' have an edge to themselves"),

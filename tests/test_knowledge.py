@@ -479,7 +479,7 @@ def test_bad_tetrad_files_are_named(content, sentence, tmp_path):
         ),
         ("a.json", b'{"required": 5}', "required must be a sequence of edges"),
         ("a.json", b"\xff\xfe\x00", "is not text in UTF-8"),
-        ("a.csv", b"", "unknown suffix '.csv'; allowed are .json"),
+        ("a.csv", b"", "unknown suffix '.csv'; allowed for knowledge are .json"),
         ("missing.json", None, "cannot be read: No such file"),
     ],
 )

@@ -477,7 +477,9 @@ def _nodes(X: Array, A: NDArray[np.uint8]) -> list[_Node]:
 
 def _rows(X: ArrayLike, A: ArrayLike, name: str) -> tuple[Array, NDArray[np.uint8]]:
     if not has_rows(X):
-        raise ValueError(f"{name} needs the rows of the table X, got {type(X).__name__}, which has only their moments")
+        raise ValueError(
+            f"{name} needs the rows of the table, got {type(X).__name__} as X, which has only their moments"
+        )
     values = as_table(X, rows=2)
     return values, _checked(A, values.shape[1])
 

@@ -262,10 +262,18 @@ class Walk(Stateful):
 
 @dataclass(frozen=True)
 class _Choice:
-    """Parents selected for a node, and their cost: the link of the residual plus the price of the edges."""
+    """Parents selected for a node, the link of the residual that they leave, and the price of their edges.
+
+    Apart: under equal variances the price of an edge follows the total, and next to it a small link has no digits left.
+    """
 
     parents: frozenset[int]
-    cost: float
+    link: float
+    price: float
+
+    @property
+    def cost(self) -> float:
+        return self.link + self.price
 
 
 class _Passage:
@@ -341,35 +349,34 @@ class LocalDescent(Stateful):
         for k, ((_, allowed), choice) in enumerate(self.selected.items()):
             sets[0, k, list(allowed)] = sets[1, k, list(choice.parents)] = 1
         nodes = np.array([node for node, _ in self.selected], np.int64)
-        costs = np.array([choice.cost for choice in self.selected.values()])
-        return {"price": self.price, "selected": [nodes, np.packbits(sets, axis=2), costs]}
+        parts = np.array([(choice.link, choice.price) for choice in self.selected.values()]).reshape(-1, 2)
+        return {"price": self.price, "selected": [nodes, np.packbits(sets, axis=2), parts]}
 
     def resume(self, snapshot: Mapping[str, Any]) -> None:
         """Take up a state."""
-        nodes, packed, costs = snapshot["selected"]
+        nodes, packed, parts = snapshot["selected"]
         sets = np.unpackbits(packed, axis=2, count=self.score.d)
         allowed, parents = ([frozenset(np.flatnonzero(row).tolist()) for row in part] for part in sets)
         keys = zip(nodes.tolist(), allowed, strict=True)
         self.price = snapshot["price"]
-        self.selected = dict(zip(keys, map(_Choice, parents, costs.tolist()), strict=True))
+        self.selected = dict(zip(keys, map(_Choice, parents, *parts.T.tolist()), strict=True))
 
     def select(self, wanted: list[tuple[int, frozenset[int], frozenset[int]]]) -> list[_Choice]:
         """The parents of each node among those allowed, climbing from given ones: ``(node, allowed, start)``."""
         wanted = [self._permitted(*one) for one in wanted]
         climbs = {(node, allowed): start for node, allowed, start in wanted if (node, allowed) not in self.selected}
-        costs = self._costs([(node, start) for (node, _), start in climbs.items()])
-        at = {key: _Choice(start, cost) for (key, start), cost in zip(climbs.items(), costs, strict=True)}
+        at = dict(zip(climbs, self._choices([(node, start) for (node, _), start in climbs.items()]), strict=True))
         while at:
             options = [(key, option) for key in at for option in self._options(*key, at[key].parents)]
             try:
-                costs = self._costs([(node, parents) for (node, _), parents in options])
+                found = self._choices([(node, parents) for (node, _), parents in options])
             except OutOfTime:
                 # What has been climbed so far is a selection too.
                 return [at.get((node, allowed)) or self.selected[node, allowed] for node, allowed, _ in wanted]
             best: dict[tuple[int, frozenset[int]], _Choice] = dict(at)
-            for (key, parents), cost in zip(options, costs, strict=True):
-                if cost < best[key].cost:
-                    best[key] = _Choice(parents, cost)
+            for (key, _), choice in zip(options, found, strict=True):
+                if choice.cost < best[key].cost:
+                    best[key] = choice
             done = [key for key in at if best[key].cost >= at[key].cost - SAME_COST]
             self.selected.update((key, at[key]) for key in done)
             at = {key: best[key] for key in at if key not in done}
@@ -394,9 +401,12 @@ class LocalDescent(Stateful):
             else:
                 yield from (parents - {k} | {j} for k in open_ if k in parents)
 
-    def _costs(self, sets: list[tuple[int, frozenset[int]]]) -> list[float]:
+    def _choices(self, sets: list[tuple[int, frozenset[int]]]) -> list[_Choice]:
         links, prices = self.score.link(self.score.local.batch(sets)), self.score.prices
-        return [float(link) + self.price * prices[len(parents)] for link, (_, parents) in zip(links, sets, strict=True)]
+        return [
+            _Choice(parents, float(link), float(self.price * prices[len(parents)]))
+            for link, (_, parents) in zip(links, sets, strict=True)
+        ]
 
     def descend(
         self,
@@ -409,7 +419,7 @@ class LocalDescent(Stateful):
         current = [int(node) for node in self.known.extend(order)]
         near = self.hint if A is None else A
         wanted = [self._permitted(*one) for one in self._wanted(current, near)]
-        choices = {node: _Choice(start, math.nan) for node, _, start in wanted}
+        choices = {node: _Choice(start, math.nan, math.nan) for node, _, start in wanted}
         moves = 0
         # What has been reached when the time is over is returned as it is.
         with suppress(OutOfTime):
@@ -467,7 +477,7 @@ class LocalDescent(Stateful):
 
     def _total(self, choices: dict[int, _Choice]) -> float:
         """Sum of the links."""
-        return sum(choice.cost for choice in choices.values()) - self.price * self._paid(choices)
+        return sum(choice.link for choice in choices.values())
 
     def _value(self, choices: dict[int, _Choice]) -> float:
         """Score of the selected graph."""
