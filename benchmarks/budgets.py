@@ -104,7 +104,9 @@ def main() -> None:
     )
     table = Table("Time budgets", columns, rows, notes)
     print(table.markdown())
-    part = Part([table], records, command=f"python -m benchmarks.budgets --repeats {args.repeats}")
+    budgets = " ".join(f"{budget:g}" for budget in args.budgets)
+    command = f"python -m benchmarks.budgets --repeats {args.repeats} --budgets {budgets}"
+    part = Part([table], records, command=command)
     write("budgets", {"budgets": part}, ("budgets",), args.results, "Time budgets")
 
 
