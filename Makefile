@@ -29,7 +29,7 @@ $(VENV)/.dev: pyproject.toml | $(BIN)/python
 # torch first and pinned: the newest one may arrive with gigabytes for graphics cards.
 $(VENV)/.all: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev,metrics,ci,sb3]" CausalDisco sb3-contrib
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev,metrics,ci,sb3,cluster]" CausalDisco sb3-contrib
 	@touch $@ $(VENV)/.dev $(VENV)/.core
 
 demo: $(VENV)/.core

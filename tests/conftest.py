@@ -4,6 +4,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import settings
+
+# The same examples in every run: what fails, fails for everybody. Others: pytest --hypothesis-profile=default
+settings.register_profile("steady", derandomize=True)
+settings.load_profile("steady")
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 

@@ -314,5 +314,6 @@ def cell_text(cell: str) -> str:
 
 
 def _quoted_cell(text: str) -> str:
-    """In double quotes where needed; the standard library's writer forgets carriage returns, and comments are ours."""
-    return '"' + text.replace('"', '""') + '"' if re.search('[,"\r\n]|^#', text) else text
+    """In double quotes where needed: readers may take any usual separator for the one that was meant, and # begins a
+    comment. (The standard library's writer quotes neither, and forgets carriage returns.)"""
+    return '"' + text.replace('"', '""') + '"' if re.search('[,;|\t"\r\n]|^#', text) else text
