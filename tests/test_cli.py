@@ -105,13 +105,15 @@ def test_discover_finds_the_graph_and_prints_it(run, put, X, tmp_path):
     assert result.code == 0
     assert result.err == "", "quiet when piped"
     rows = [line.split() for line in result.out.splitlines()]
-    assert rows[0] == ["cause", "effect", "coefficient"]
+    assert rows[0] == ["cause", "effect", "coefficient", "error", "standardised"]
     assert sorted(row[:3] for row in rows[1:4]) == [["a", "-->", "c"], ["b", "-->", "c"], ["c", "-->", "d"]]
     strengths = [abs(float(row[3])) for row in rows[1:4]]
     assert strengths == sorted(strengths, reverse=True)
     assert "400 rows, 4 columns, 3 edges, ebic-nv" in result.out
     np.testing.assert_array_equal(adjacency(tmp_path / "out"), TRUTH)
-    assert sorted(file.name for file in (tmp_path / "out").iterdir()) == sorted([*GRAPHS, "cpdag.csv", "run.json"])
+    assert sorted(file.name for file in (tmp_path / "out").iterdir()) == sorted(
+        [*GRAPHS, "cpdag.csv", "edges.csv", "run.json"]
+    )
 
 
 def test_directions_that_the_data_leave_open_have_no_arrowhead(run, put, X, tmp_path):
@@ -229,7 +231,7 @@ def test_nonlinear_tables(run, refused, put, tmp_path):
     kept = ("--checkpoint", tmp_path / "scores.npz")
     result = run(*arguments, *kept)
     assert result.code == 0
-    assert re.search(r"cause +effect +slope +p-value\n", result.out)
+    assert re.search(r"cause +effect +slope +standardised +p-value\n", result.out)
     assert "of the edge, not of its direction" in result.out
     assert np.argwhere(adjacency(tmp_path / "out")).tolist() == [[0, 1]]
     first = json.loads((tmp_path / "out" / "run.json").read_text())

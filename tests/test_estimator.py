@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import math
 import pickle
 import time
 import warnings
@@ -38,12 +39,13 @@ from vec2dag import (
     Orders,
     Score,
     cpdag,
+    effects,
     is_dag,
     metrics,
     simulate,
 )
 from vec2dag import prune as pruning
-from vec2dag.edges import EdgeTable
+from vec2dag.edges import EdgeTable, aligned
 from vec2dag.files.graphs import read_graph
 from vec2dag.prune import prune_bic, prune_cam, prune_ci, prune_linear
 
@@ -790,9 +792,10 @@ def test_edges_are_a_table(X):
     names = ["w", "x", "y", "z"]
     model = quick(prune="cam").fit(pd.DataFrame(X, columns=names))
     frame = pd.DataFrame(model.edges_)
-    assert list(frame.columns) == ["source", "target", "direction", "coefficient", "p_value"]
-    assert pl.DataFrame(dict(model.edges_)).shape == frame.shape == (3, 5)
-    assert frame["coefficient"].abs().is_monotonic_decreasing
+    columns = ["source", "target", "direction", "coefficient", "error", "standardised", "p_value"]
+    assert list(frame.columns) == columns
+    assert pl.DataFrame(dict(model.edges_)).shape == frame.shape == (3, 7)
+    assert frame["standardised"].abs().is_monotonic_decreasing
     verdicts = {(v.source, v.target): v.value for v in model.prune_table_}
     for row, again in zip(frame.to_dict("records"), model.edges_.rows, strict=True):
         i, j = names.index(row["source"]), names.index(row["target"])
@@ -806,9 +809,44 @@ def test_edges_are_a_table(X):
     assert "---" in str(quick().fit(X[:, [0, 2]]).edges_)
 
 
+def test_edges_have_the_errors_and_the_units_of_their_regressions(X):
+    """c on a and b, against the formula of least squares; another unit changes all but the standardised one."""
+    edges = quick().fit(X * [1, 10, 100, 1], names=list("abcd")).edges_
+    row = next(row for row in edges.rows if (row["source"], row["target"]) == ("b", "c"))
+    design = np.column_stack([np.ones(len(X)), X[:, 0], 10 * X[:, 1]])
+    beta, (rss,), _, _ = np.linalg.lstsq(design, 100 * X[:, 2], rcond=None)
+    error = np.sqrt(rss / (len(X) - 3) * np.linalg.inv(design.T @ design)[2, 2])
+    assert row["coefficient"] == pytest.approx(beta[2])
+    assert row["error"] == pytest.approx(error)
+    assert row["standardised"] == pytest.approx(beta[2] * 10 * X[:, 1].std() / (100 * X[:, 2].std()))
+    again = quick().fit(X, names=list("abcd")).edges_
+    assert again["standardised"] == pytest.approx(edges["standardised"])
+    assert again["target"] == edges["target"]
+
+
+def test_errors_are_of_linear_regressions_only(X):
+    curved = quick(regression="gp", prune=None).fit(X[:60])
+    assert "error" not in curved.edges_
+    assert "slope" in str(curved.edges_)
+    with pytest.raises(ValueError, match="total effects are of linear graphs"):
+        effects(curved, 0, 2)
+
+
+def test_only_the_strongest_edges_are_shown(X):
+    edges = quick().fit(X).edges_
+    lines = edges.text(most=2).splitlines()
+    assert lines[3] == "and 1 more that are weaker (edges_ and edges.csv have all)"
+    assert lines[:3] == str(edges).splitlines()[:3]
+    assert "more" not in str(edges)
+
+
+def test_numbers_stand_below_each_other():
+    assert aligned([12.5, -0.25, 1000, math.nan]) == ["12.5 ", "-0.25", "1000   ", "   "]
+
+
 def test_the_summary_tells_what_was_found(X, rng):
     text = quick().fit(X).summary()
-    assert text.splitlines()[0].split() == ["cause", "effect", "coefficient"]
+    assert text.splitlines()[0].split() == ["cause", "effect", "coefficient", "error", "standardised"]
     assert "400 rows, 4 columns, 3 edges, bic-nv" in text.splitlines()[-1]
     assert quick(prune=lambda X, A: 0 * A).fit(X).summary().startswith("no edges are left after pruning")
     assert quick().fit(rng.standard_normal((400, 2))).summary().startswith("no edges: the score prefers")
@@ -821,7 +859,7 @@ def test_a_model_is_saved_to_a_folder(X, tmp_path):
     model = quick(prune=pruning.Threshold(0.1)).fit(X, names=list("wxyz"))
     files = model.save(tmp_path / "new" / "folder", data="table.csv")
     assert sorted(file.name for file in files) == [
-        "adjacency.csv", "cpdag.csv", "graph.dot", "graph.graphml", "graph.json", "run.json",
+        "adjacency.csv", "cpdag.csv", "edges.csv", "graph.dot", "graph.graphml", "graph.json", "run.json",
     ]  # fmt: skip
     A, names = read_graph(tmp_path / "new" / "folder" / "graph.json")
     np.testing.assert_array_equal(A, model.adjacency_matrix_)
@@ -959,7 +997,12 @@ def test_tables_say_what_an_arrow_means(X):
     text = quick(criterion="bic-ev").fit(X).summary()
     assert "--> : oriented by the score, if its assumptions hold" in text
     table = EdgeTable(
-        source=["a\x1b[31m"], target=["b" * 500], direction=["oriented"], coefficient=[1.0], p_value=[0.0]
+        source=["a\x1b[31m"],
+        target=["b" * 500],
+        direction=["oriented"],
+        coefficient=[1.0],
+        standardised=[1.0],
+        p_value=[0.0],
     )
     assert "\x1b" not in str(table)
     assert "a\\x1b[31m" in str(table)

@@ -169,7 +169,7 @@ def earlier(tmp_path, capsys):
 def belong_together(folder):
     """The names of the nodes that all files of a folder agree on."""
     files = {name: text for name, text in content(folder).items() if not name.endswith(".tmp")}
-    assert sorted(files) == sorted([*GRAPHS, "run.json"])
+    assert sorted(files) == sorted([*GRAPHS, "edges.csv", "run.json"])
     names = {read_graph(folder / name)[1] for name in GRAPHS}
     assert len(names) == 1
     run = json.loads(files["run.json"])

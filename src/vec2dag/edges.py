@@ -1,6 +1,8 @@
 """The estimated edges as a table for people and for data frames."""
 
-from collections.abc import Iterator, Sequence
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,14 +15,16 @@ __all__ = ["EdgeTable", "removed_edges"]
 
 # p-values below this are not told from each other.
 LEAST_P = 1e-16
+ARROWS = {"oriented": "-->", "known": "==>", "free": "---"}
 
 
 class EdgeTable(dict[str, list[Any]]):
     """Edges by column, strongest first: what ``pandas.DataFrame`` and ``polars.DataFrame`` take, and ``print`` shows.
 
     Columns are ``source``, ``target``, ``direction`` ("oriented" by the score, "known" beforehand, or "free": neither),
-    ``coefficient`` (of the linear regression of the target on its parents) and, where pruning has tested edges,
-    ``p_value`` (of the edge, not of its direction).
+    ``coefficient`` (of the linear regression of the target on its parents), ``error`` (its standard error given the
+    graph; only where regressions are linear), ``standardised`` (the coefficient in standard deviations of both columns,
+    by which the edges are sorted) and, where pruning has tested edges, ``p_value`` (of the edge, not of its direction).
     """
 
     # Where regressions are not linear, the coefficient is only the slope of a line through them.
@@ -32,13 +36,18 @@ class EdgeTable(dict[str, list[Any]]):
         names: Sequence[str],
         A: NDArray[np.uint8],
         weights: NDArray[np.float64],
+        standardised: NDArray[np.float64],
         free: NDArray[np.bool_],
-        verdicts: Sequence[Verdict] = (),
-        linear: bool = True,
+        *,
+        error: NDArray[np.float64] | None = None,
         known: NDArray[np.bool_] | None = None,
+        verdicts: Sequence[Verdict] = (),
     ) -> "EdgeTable":
-        """Of a graph ``A``, with coefficients, and free and known directions, each (d, d)."""
-        edges = sorted(np.argwhere(A).tolist(), key=lambda e: -abs(weights[e[0], e[1]]))
+        """Of a graph ``A`` with coefficients, raw and standardised, and free directions, each (d, d).
+
+        ``error`` has standard errors, if regressions are linear, and ``known`` the directions that are known.
+        """
+        edges = sorted(np.argwhere(A).tolist(), key=lambda e: -abs(standardised[e[0], e[1]]))
         table = cls(
             source=[names[i] for i, _ in edges],
             target=[names[j] for _, j in edges],
@@ -47,10 +56,13 @@ class EdgeTable(dict[str, list[Any]]):
             ],
             coefficient=[float(weights[i, j]) for i, j in edges],
         )
+        if error is not None:
+            table["error"] = [float(error[i, j]) for i, j in edges]
+        table["standardised"] = [float(standardised[i, j]) for i, j in edges]
         tested = {(v.source, v.target): v.value for v in verdicts if v.statistic == "p-value"}
         if tested:
             table["p_value"] = [tested.get((i, j)) for i, j in edges]
-        table.linear = linear
+        table.linear = error is not None
         return table
 
     @property
@@ -59,42 +71,61 @@ class EdgeTable(dict[str, list[Any]]):
         return (dict(zip(self, values, strict=True)) for values in zip(*self.values(), strict=True))
 
     def __str__(self) -> str:
-        tested, heading = "p_value" in self, "coefficient" if self.linear else "slope"
-        cells = [
-            (
-                shown(row["source"]),
-                {"free": "---", "known": "==>"}.get(row["direction"], "-->"),
-                shown(row["target"]),
-                f"{row['coefficient']:.4g}",
-                "" if row.get("p_value") is None else as_p_value(row["p_value"]),
-            )
-            for row in self.rows
+        return self.text()
+
+    def text(self, most: int | None = None) -> str:
+        """As text, the ``most`` strongest of them, and what the columns and arrows mean."""
+        total = len(self["source"])
+        rows = list(itertools.islice(self.rows, most))
+        columns = [
+            ("cause", "<", [shown(row["source"]) for row in rows]),
+            ("    effect", "<", [f"{ARROWS[row['direction']]} {shown(row['target'])}" for row in rows]),
+            ("coefficient" if self.linear else "slope", ">", aligned(row["coefficient"] for row in rows)),
         ]
-        widths = [max(map(len, (head, *(row[c] for row in cells)))) for c, head in ((0, "cause"), (2, "effect"))]
-        lines = [f"{'cause':<{widths[0]}}      {'effect':<{widths[1]}}  {heading:>11}{'   p-value' if tested else ''}"]
-        lines += [
-            f"{a:<{widths[0]}}  {arrow} {b:<{widths[1]}}  {weight:>11}{p:>10}".rstrip()
-            for a, arrow, b, weight, p in cells
+        if "error" in self:
+            columns.append(("error", ">", aligned((row["error"] for row in rows), digits=2)))
+        columns.append(("standardised", ">", [f"{row['standardised']:.3f}" for row in rows]))
+        if "p_value" in self:
+            columns.append(("p-value", ">", [as_p_value(row["p_value"]) for row in rows]))
+        padded = [
+            [f"{cell:{side}{max(map(len, (head, *cells)))}}" for cell in (head, *cells)]
+            for head, side, cells in columns
         ]
-        lines.append("")
+        lines = ["  ".join(line).rstrip() for line in zip(*padded, strict=True)]
+        if total > len(rows):
+            lines.append(f"and {total - len(rows)} more that are weaker (edges_ and edges.csv have all)")
+        return "\n".join([*lines, "", *self._meanings()])
+
+    def _meanings(self) -> Iterator[str]:
         if "free" in self["direction"]:
-            lines.append("--- : the score does not tell the direction (a Markov equivalence class fits equally well)")
+            yield "--- : the score does not tell the direction (a Markov equivalence class fits equally well)"
         if "oriented" in self["direction"]:
-            lines.append(
+            yield (
                 "--> : oriented by the score, if its assumptions hold; how sure that is, bootstrap(model, X) tells, or "
                 "vec2dag bootstrap"
             )
         if "known" in self["direction"]:
-            lines.append("==> : the edge, or its direction, is as it is because that is known")
-        if tested:
-            lines.append("p-value: of the edge, not of its direction")
+            yield "==> : the edge, or its direction, is as it is because that is known"
+        if "error" in self:
+            yield "error: standard error of the coefficient, if this graph is the true one"
         if not self.linear:
-            lines.append("slope: of a straight line through what is not one")
-        return "\n".join(lines)
+            yield "slope: of a straight line through what is not one"
+        yield "standardised: in standard deviations of both columns"
+        if "p_value" in self:
+            yield "p-value: of the edge, not of its direction"
 
 
-def as_p_value(value: float) -> str:
-    """Two digits, and never zero."""
+def aligned(values: Iterable[float], digits: int = 4) -> list[str]:
+    """Numbers as text with their decimal points below each other; empty where there is none."""
+    cells = ["" if math.isnan(value) else f"{value:.{digits}g}" for value in values]
+    behind = [len(cell.partition(".")[2]) + ("." in cell) for cell in cells]
+    return [cell + " " * (max(behind) - after) for cell, after in zip(cells, behind, strict=True)]
+
+
+def as_p_value(value: float | None) -> str:
+    """Two digits, and never zero; empty where there is none."""
+    if value is None:
+        return ""
     return f"{value:.2g}" if value >= LEAST_P else f"<{LEAST_P:.0e}"
 
 

@@ -37,9 +37,11 @@ from ._checks import (
 )
 from ._parallel import OutOfTime, effective_jobs, one_blas_thread, until
 from ._settings import Settings
+from .confidence.effects import coefficients
 from .edges import EdgeTable, removed_edges
 from .files.atomic import PathLike, as_json, write_together
 from .files.graphs import graph_files, to_networkx
+from .files.tables import columns_file
 from .graph import as_adjacency, cpdag, maximally_oriented, skeleton, topological_order
 from .knowledge import Knowledge
 from .metrics import r2_scores, sortability
@@ -69,6 +71,8 @@ __all__ = ["ALIAS"]
 SORTABLE = 0.9
 # Share of the time budget that is left to tests of edges.
 PRUNING = 0.2
+# Edges that a summary shows at most.
+SHOWN = 40
 
 # Parameters of earlier versions, and where they are now.
 MOVED = {
@@ -218,6 +222,8 @@ class ALIAS(BaseEstimator):
         is a callable or a Score.
     standardized_ : bool
         Whether columns were divided by their standard deviations; ``weights_`` are then in those units.
+    moments_ : Moments
+        Number of rows, mean and scatter of the table, in the units of ``weights_``.
     n_samples_ : int
         Rows of the table.
     n_features_in_ : int
@@ -349,6 +355,7 @@ class ALIAS(BaseEstimator):
         self._units = moments.mean, np.sqrt(moments.variances()) if self.standardized_ else np.ones_like(moments.mean)
         if self.standardized_:
             moments = moments.standardised()
+        self.moments_ = moments
         linear = LinearOnTable(moments)
         # Searches end in other local optima if columns are in another order: they are always put in the same.
         d = self.n_features_in_
@@ -642,14 +649,16 @@ class ALIAS(BaseEstimator):
     def edges_(self) -> EdgeTable:
         """The edges with names, strongest first."""
         check_is_fitted(self)
+        fitted = coefficients(self.moments_, self.adjacency_matrix_)
         return EdgeTable.of(
             self._names,
             self.adjacency_matrix_,
             self.weights_,
+            fitted.standardised,
             self.free_,
-            self.prune_table_,
-            self._linear,
-            self.known_,
+            error=fitted.error if self._linear else None,
+            known=self.known_,
+            verdicts=self.prune_table_,
         )
 
     def summary(self) -> str:
@@ -657,7 +666,7 @@ class ALIAS(BaseEstimator):
         check_is_fitted(self)
         edges = int(self.adjacency_matrix_.sum())
         if edges:
-            parts = [str(self.edges_)]
+            parts = [self.edges_.text(SHOWN)]
         elif self.adjacency_raw_.any():
             parts = ["no edges are left after pruning"]
         elif self.search_.certified:
@@ -737,8 +746,8 @@ class ALIAS(BaseEstimator):
         Parameters
         ----------
         folder : path
-            Receives ``graph.json``, ``adjacency.csv``, ``cpdag.csv`` (free directions both ways), ``graph.dot``,
-            ``graph.graphml`` and ``run.json``.
+            Receives ``edges.csv`` (``edges_``), ``graph.json``, ``adjacency.csv``, ``cpdag.csv`` (free directions both
+            ways), ``graph.dot``, ``graph.graphml`` and ``run.json``.
         **about
             What else ``run.json`` should say first, as in ``data="table.csv"``; the values can be written as JSON.
 
@@ -752,7 +761,7 @@ class ALIAS(BaseEstimator):
         graph = graph_files(
             self.adjacency_matrix_, self._names, weights=self.weights_, free=self.free_, known=self.known_
         )
-        return write_together(folder, graph | {"run.json": as_json(content)})
+        return write_together(folder, graph | {"edges.csv": columns_file(self.edges_), "run.json": as_json(content)})
 
 
 def _generator(random_state: Any) -> np.random.Generator:

@@ -25,8 +25,8 @@ Learn the causal graph (a DAG) behind a table and write it to a folder.
 
 DATA is a CSV, TSV, Parquet, NPY or NPZ file, packed with gzip or not, with one row per observation and one
 numeric column per variable; - for the standard input; or the name of a bundled dataset (sachs). The folder
-receives graph.json, adjacency.csv, cpdag.csv, graph.dot, graph.graphml and run.json (what was run, with which
-versions and seed, in how many seconds).
+receives edges.csv, graph.json, adjacency.csv, cpdag.csv, graph.dot, graph.graphml and run.json (what was run,
+with which versions and seed, in how many seconds).
 """
 
 EXAMPLES = """\

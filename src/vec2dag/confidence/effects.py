@@ -166,7 +166,7 @@ def effects(of: Any, i: int | str, j: int | str, *, data: Any = None, level: flo
     i, j : int or str
         Columns, by position or by name.
     data : array of shape (n, d), or Moments, optional
-        The table of the fit, from which errors are computed; not for a bootstrap. Without it they are NaN.
+        The table, from which errors are computed; only for a pair (A, W), whose errors are NaN without it.
     level : float, default 0.95
 
     Returns
@@ -181,8 +181,7 @@ def effects(of: Any, i: int | str, j: int | str, *, data: Any = None, level: flo
     """
     share("level", level)
     if hasattr(of, "total_effects"):
-        if data is not None:
-            raise ValueError("data has no effect on the effects of a bootstrap, which come from its samples")
+        _refuse_data(data, "a bootstrap, which come from its samples")
         a, b = _column(i, "i", of.names), _column(j, "j", of.names)
         return _over_samples(of.total_effects(a, b), level)
     A, W, names, moments = _graph(of, data)
@@ -212,22 +211,24 @@ def _over_samples(values: NDArray[np.float64], level: float) -> Effect:
 def _graph(of: Any, data: Any) -> tuple[NDArray[np.uint8], NDArray[np.float64], tuple[str, ...] | int, Moments | None]:
     """Graph, coefficients, names or their number, and the statistics of the table."""
     if hasattr(of, "adjacency_matrix_"):
-        A, W = of.adjacency_matrix_, of.weights_
-        names: tuple[str, ...] | int = tuple(of.graph_.nodes)
-    elif isinstance(of, tuple | list) and len(of) == 2:
-        A, W, names = as_adjacency(of[0]), np.asarray(of[1], dtype=np.float64), len(of[0])
-    else:
+        _refuse_data(data, "a fitted model, which come from the table of the fit")
+        if not of.edges_.linear:
+            raise ValueError("total effects are of linear graphs, and the regressions of this model are not linear")
+        return of.adjacency_matrix_, of.weights_, of.moments_.names, of.moments_
+    if not isinstance(of, tuple | list) or len(of) != 2:
         raise ValueError(f"effects are of a Bootstrap, a fitted ALIAS, or a pair (A, W), got {brief(of)}")
+    A, W = as_adjacency(of[0]), np.asarray(of[1], dtype=np.float64)
     if A.ndim != 2 or W.shape != A.shape:
         raise ValueError(f"A and W must have the same shape (d, d), got {A.shape} and {W.shape}")
     if ((W != 0) & (A == 0)).any():
         raise ValueError("W must be 0 where A has no edge")
-    if data is None:
-        return A, W, names, None
-    moments = data if isinstance(data, Moments) else Moments.of(data)
-    if getattr(of, "standardized_", False):
-        moments = moments.standardised()
-    return A, W, names, moments
+    moments = data if data is None or isinstance(data, Moments) else Moments.of(data)
+    return A, W, len(A), moments
+
+
+def _refuse_data(data: Any, of: str) -> None:
+    if data is not None:
+        raise ValueError(f"data has no effect on the effects of {of}")
 
 
 def _column(which: int | str, parameter: str, names: Sequence[str] | int) -> int:

@@ -17,7 +17,7 @@ from .. import _sampling
 from .._checks import brief, generator, warn, whole_number
 from .._parallel import effective_jobs, run_each, until
 from ..files.atomic import PathLike, as_json, write_atomically, write_together
-from ..files.tables import csv_cell
+from ..files.tables import columns_file, csv_cell
 from ..graph import reachable
 from ..scores import GraphScore, Score, as_score, needs_local
 from ..search import Budget, LocalSearch, Progress, discover
@@ -298,7 +298,7 @@ class Posterior:
 
     def to_csv(self, file: PathLike) -> None:
         """Write :meth:`edges` as a CSV file."""
-        write_atomically(Path(file), _table(self.edges()))
+        write_atomically(Path(file), columns_file(self.edges()))
 
     def save(self, folder: PathLike) -> list[Path]:
         """Write the probabilities and the samples to a folder, which is made if needed: all files or none.
@@ -315,7 +315,7 @@ class Posterior:
         list of Path
             The files.
         """
-        content = {"edges.csv": _table(self.edges())}
+        content = {"edges.csv": columns_file(self.edges())}
         for name in ("edge_probabilities", "path_probabilities", "markov_blanket_probabilities"):
             content[f"{name}.csv"] = _matrix(getattr(self, name), self.names)
         arrays = io.BytesIO()
@@ -708,14 +708,4 @@ def _matrix(values: Array, names: Sequence[str]) -> bytes:
     cells = [csv_cell(name) for name in names]
     lines = [",".join(["", *cells])]
     lines += [",".join([name, *(f"{value:.6g}" for value in row)]) for name, row in zip(cells, values, strict=True)]
-    return ("\n".join(lines) + "\n").encode()
-
-
-def _table(columns: dict[str, list[Any]]) -> bytes:
-    """Columns as CSV."""
-    lines = [",".join(columns)]
-    lines += [
-        ",".join(csv_cell(cell) if isinstance(cell, str) else f"{cell:.6g}" for cell in row)
-        for row in zip(*columns.values(), strict=True)
-    ]
     return ("\n".join(lines) + "\n").encode()

@@ -1,6 +1,5 @@
 """What the graphs of many samples say: shares of directions, a graph that agrees with them, and bounds."""
 
-import io
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from .._checks import number, share, shown
 from ..files.atomic import PathLike, as_json, write_together
 from ..files.graphs import graph_files
-from ..files.tables import csv_cell
+from ..files.tables import columns_file
 from ..graph import as_adjacency
 from ..knowledge.constraints import Constraints
 from ..moments import Moments
@@ -427,14 +426,7 @@ class Bootstrap:
         run: dict[str, Any] = {**about, **self.run(), "threshold": threshold, "left_out": self.left_out(threshold)}
         if self.method == "subsample":
             run["stability"] = vars(self.stability())
-        files = {"bootstrap.csv": _csv(self.edges())} | {f"consensus/{name}": text for name, text in graph.items()}
+        files = {"bootstrap.csv": columns_file(self.edges())} | {
+            f"consensus/{name}": text for name, text in graph.items()
+        }
         return write_together(folder, files | {"bootstrap.json": as_json(run)})
-
-
-def _csv(table: PairTable) -> bytes:
-    text = io.StringIO()
-    text.write(",".join(table) + "\n")
-    for row in table.rows:
-        cells = [csv_cell(v) if isinstance(v, str) else "" if math.isnan(v) else repr(v) for v in row.values()]
-        text.write(",".join(cells) + "\n")
-    return text.getvalue().encode("utf-8")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -296,6 +297,18 @@ def table_file(X: NDArray[np.float64], names: Sequence[str]) -> bytes:
         *(map(repr, row) for row in X.tolist()),
     )
     return "".join(",".join(cells) + "\n" for cells in lines).encode("utf-8")
+
+
+def columns_file(columns: Mapping[str, Sequence[Any]]) -> bytes:
+    """Columns of text and numbers as a CSV file for people and spreadsheets; what is not there is an empty cell."""
+    lines = [list(columns), *zip(*columns.values(), strict=True)]
+    return "".join(",".join(map(_any_cell, cells)) + "\n" for cells in lines).encode("utf-8")
+
+
+def _any_cell(value: Any) -> str:
+    if isinstance(value, str):
+        return csv_cell(value)
+    return "" if value is None or value != value else repr(value)
 
 
 # What a spreadsheet takes for a formula, however it is quoted, begins with one of these; apostrophes in front of them
