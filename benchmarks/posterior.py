@@ -6,11 +6,13 @@
 
 import argparse
 import math
+import subprocess
 import time
 import warnings
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -18,7 +20,7 @@ from numpy.typing import NDArray
 from scipy.stats import binom, invwishart
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from vec2dag import PPO, REINFORCE, Conditional, Score, cpdag, discover, metrics, simulate, vec2dag
+from vec2dag import ALIAS, PPO, REINFORCE, Conditional, Score, bootstrap, cpdag, discover, metrics, simulate, vec2dag
 from vec2dag.confidence import Posterior, posterior
 from vec2dag.scores import BGe, Criterion
 
@@ -164,68 +166,74 @@ def edge_measures(truth: Graphs, probabilities: Array) -> dict[str, float]:
     }
 
 
-def er2_part(sets: int) -> Part:
-    """Edges of ER-2 graphs with 20 nodes from 100 rows."""
+def er2_part(sets: int, dibs: Path | None = None) -> Part:
+    """Edges of ER-2 graphs with 20 nodes from 100 rows, beside a bootstrap, one graph, and DiBS if it is there."""
+    tables = [
+        simulate.linear_gaussian(d=20, k=2, n=100, rng=np.random.default_rng(seed)).standardise()
+        for seed in range(sets)
+    ]
     kinds: dict[str, Criterion | str] = {
         "bge, uniform": BGe(),
         "bge, gamma 1": BGe(gamma=1.0),
         "bic-nv": "bic-nv",
         "ebic-nv": "ebic-nv",
     }
-    rows, records = [], []
+    records = []
     for name, criterion in kinds.items():
-        for seed in range(sets):
-            rng = np.random.default_rng(seed)
-            data = simulate.linear_gaussian(d=20, k=2, n=100, rng=rng).standardise()
+        for seed, data in enumerate(tables):
             score, begin = score_of(data.X, criterion), time.perf_counter()
-            found = quiet(score, rng, n_samples=4000)
-            seconds = time.perf_counter() - begin
-            best = discover(Score(data.X, "linear", "ebic-nv"), rng=rng).A
-            class_ = cpdag(best).astype(float)
-            one = np.where(class_ + class_.T == 2, 0.5, class_)
-            distances = metrics.shd(data.A, found.samples)
-            record = {"criterion": name, "seed": seed, "seconds": seconds, "r_hat": found.r_hat, "ess": found.ess}
-            record |= edge_measures(data.A, found.edge_probabilities)
-            record |= {f"{key}_of_one": value for key, value in edge_measures(data.A, one).items()}
-            record |= {"e_shd": float(distances.mean()), "edges": int(data.A.sum()), "beyond": found.beyond.sum()}
-            records.append(record)
-        mine = [record for record in records if record["criterion"] == name]
-        mean = {key: float(np.mean([record[key] for record in mine])) for key in mine[0] if key != "criterion"}
-        rows.append(
-            [
-                name,
-                *(f"{mean[key]:.3f}" for key in ("auprc", "auroc", "brier")),
-                *(f"{mean[key]:.1f}" for key in ("e_shd", "expected_edges", "edges", "beyond")),
-                f"{max(record['r_hat'] for record in mine):.3f}",
-                f"{min(record['ess'] for record in mine):.0f}",
-                f"{mean['seconds']:.1f}",
-            ]
-        )
-        say(" | ".join(rows[-1]))
-    one_row = [
-        "one graph (ebic-nv), free edges 0.5",
-        *(f"{mean[f'{key}_of_one']:.3f}" for key in ("auprc", "auroc", "brier")),
-    ]
-    rows.append([*one_row, "-", f"{mean['expected_edges_of_one']:.1f}", f"{mean['edges']:.1f}", "-", "-", "-", "-"])
-    heads = (
-        "posterior",
-        "AUPRC",
-        "AUROC",
-        "Brier",
-        "E[SHD]",
-        "E[edges]",
-        "true edges",
-        "beyond",
-        "worst R-hat",
-        "least ESS",
-        "seconds",
-    )
+            found = quiet(score, np.random.default_rng(seed), n_samples=4000)
+            record = {"method": f"posterior, {name}", "seconds": time.perf_counter() - begin}
+            record |= {"r_hat": found.r_hat, "ess": found.ess, "beyond": float(found.beyond.sum())}
+            record |= {"e_shd": float(metrics.shd(data.A, found.samples).mean())}
+            records.append(record | edge_measures(data.A, found.edge_probabilities))
+            say(f"{record['method']}, table {seed}: {record['seconds']:.1f} s")
+    for seed, data in enumerate(tables):
+        begin = time.perf_counter()
+        samples = bootstrap(ALIAS(), data.X, 200, random_state=seed)
+        probabilities = samples.directed + 0.5 * samples.free
+        record = {"method": "bootstrap, ebic-nv, free edges 0.5", "seconds": time.perf_counter() - begin}
+        record |= {"e_shd": float(metrics.shd(data.A, samples.graphs).mean())}
+        records.append(record | edge_measures(data.A, probabilities))
+        begin = time.perf_counter()
+        class_ = cpdag(discover(Score(data.X, "linear", "ebic-nv"), rng=np.random.default_rng(seed)).A).astype(float)
+        record = {"method": "one graph, ebic-nv, free edges 0.5", "seconds": time.perf_counter() - begin}
+        records.append(record | edge_measures(data.A, np.where(class_ + class_.T == 2, 0.5, class_)))
+    if dibs is not None:
+        for data, (probabilities, seconds) in zip(tables, run_dibs([data.X for data in tables], dibs), strict=True):
+            records.append({"method": "DiBS+, bge", "seconds": seconds} | edge_measures(data.A, probabilities))
+    heads = {
+        "auprc": "AUPRC", "auroc": "AUROC", "brier": "Brier", "e_shd": "E[SHD]", "expected_edges": "E[edges]",
+        "beyond": "beyond", "r_hat": "worst R-hat", "ess": "least ESS", "seconds": "seconds",
+    }  # fmt: skip
+    digits = {"auprc": 3, "auroc": 3, "brier": 3, "r_hat": 3, "ess": 0}
+    rows = []
+    for method in dict.fromkeys(record["method"] for record in records):
+        mine = [record for record in records if record["method"] == method]
+        cells = [method]
+        for key in heads:
+            of = {"r_hat": max, "ess": min}.get(key, np.mean)
+            values = [record[key] for record in mine if key in record]
+            cells.append(f"{of(values):.{digits.get(key, 1)}f}" if values else "-")
+        rows.append(cells)
     note = (
-        f"Means of {sets} tables, 20 nodes, ER-2, 100 rows, standardised; 4,000 samples of 4 chains; directed edges. "
-        "`beyond` estimates the edges that columns beyond the candidates would add. No linear-Gaussian score can tell "
-        "the directions within an equivalence class, which bounds all of these."
+        f"Means of {sets} tables, 20 nodes, ER-2 ({np.mean([data.A.sum() for data in tables]):.1f} edges), 100 rows, "
+        "standardised; directed edges; posteriors: 4,000 samples of 4 chains, bootstrap: 200 samples. `beyond` "
+        "estimates the edges that columns beyond the candidates would add. No linear-Gaussian score can tell the "
+        "directions within an equivalence class, which bounds all of these. DiBS (Lorch et al. 2021): an "
+        "Erdos-Renyi prior with the true density, the settings of `benchmarks/run_dibs.py`, on the same machine."
     )
-    return Part([Table("ER-2, 20 nodes, 100 rows", heads, rows, (note,))], records)
+    return Part([Table("ER-2, 20 nodes, 100 rows", ("method", *heads.values()), rows, (note,))], records)
+
+
+def run_dibs(tables: Sequence[Array], python: Path) -> list[tuple[Array, float]]:
+    """Probabilities of edges, and seconds, by DiBS in an environment of its own."""
+    with TemporaryDirectory() as folder:
+        there, back = Path(folder, "tables.npz"), Path(folder, "edges.npz")
+        np.savez(there, **{f"table{k}": X for k, X in enumerate(tables)})
+        subprocess.run([python, Path(__file__).with_name("run_dibs.py"), there, back], check=True)
+        with np.load(back) as file:
+            return [(file[f"table{k}"], float(file[f"table{k}_seconds"])) for k in range(len(tables))]
 
 
 def calibration_part(sets: int, d: int = 10, n: int = 100) -> Part:
@@ -332,13 +340,14 @@ def main() -> None:
     """Measure, print, write."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.posterior", description=__doc__)
     parser.add_argument("part", choices=[*PARTS, "all"])
+    parser.add_argument("--dibs", type=Path, metavar="PYTHON", help="an interpreter that has dibs-lib, for er2")
     parser.add_argument("--sets", type=int, help="tables of each kind")
     parser.add_argument("--results", type=Path, default=RESULTS)
     args = parser.parse_args()
     for name in PARTS if args.part == "all" else [args.part]:
         measure, sets = PARTS[name]
         sets = sets if args.sets is None else args.sets
-        part = measure(sets)
+        part = measure(sets, args.dibs) if name == "er2" else measure(sets)
         part.command = f"python -m benchmarks.posterior {name} --sets {sets}"
         for table in part.tables:
             print(table.markdown())

@@ -8,6 +8,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
+
+from vec2dag._parallel import dask_client
 
 from .methods import METHODS
 from .process import PEERS_PYTHON, ROOT
@@ -45,7 +48,8 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("names", metavar="NAME", nargs="+", help="tables, or all")
     run.add_argument("--methods", nargs="+", help="only these; vec2dag stands for every run of this library")
     run.add_argument("--seeds", type=int, help="sets of every kind (default: as in the paper)")
-    run.add_argument("--jobs", type=int, default=2, help="runs at the same time")
+    run.add_argument("--jobs", type=int, help="runs at the same time (default: 2, or what the cluster can do)")
+    run.add_argument("--scheduler", metavar="ADDRESS", help="of a Dask cluster that makes the runs")
     run.add_argument("--timeout", type=float, default=600.0, help="seconds that a run may take")
     run.add_argument("--memory", type=float, default=8.0, help="gigabytes that a run may take")
     run.add_argument("--peers", type=Path, default=PEERS_PYTHON, help="Python that has the other packages (make peers)")
@@ -105,16 +109,32 @@ def _run(args: argparse.Namespace) -> int:
         if value is not None and not value > 0:
             raise UsageError(f"--{name} must be positive, got {value}")
     tables = [table.toy() if args.toy else table for table in select(args.names)]
-    limits = Limits(args.timeout, args.memory, args.jobs, args.peers, _folder(args))
     jobs = jobs_of(tables, args.seeds, _wanted(args.methods, tables))
-    with _signals_like_the_keyboard(), TemporaryDirectory() as scratch:
+    with _signals_like_the_keyboard(), TemporaryDirectory() as scratch, _cluster(args.scheduler) as client:
+        at_once = args.jobs or (2 if client is None else sum(client.nthreads().values()))
+        limits = Limits(args.timeout, args.memory, at_once, args.peers, _folder(args))
         # A rehearsal leaves nothing among the results.
         store = Store(args.results or (Path(scratch) if args.toy else RESULTS))
-        if not args.toy:
+        if not args.toy and client is None:
             print("compiling, if this is the first run", flush=True)
             warm_up(limits)
-        done = run_all(jobs, store, limits, lambda line: print(line, flush=True), args.again)
+        pool = None if client is None else client.get_executor(pure=False)
+        done = run_all(jobs, store, limits, lambda line: print(line, flush=True), args.again, pool)
     return 0 if done else 130
+
+
+@contextmanager
+def _cluster(address: str | None) -> Iterator[Any]:
+    """Context with a client of a Dask cluster, if there is one."""
+    if address is None:
+        yield None
+        return
+    try:
+        client = dask_client(address)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    with client:
+        yield client
 
 
 @contextmanager

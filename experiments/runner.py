@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -80,19 +80,26 @@ def is_worse(row: Row, before: Row | None) -> bool:
 
 
 def run_all(
-    jobs: list[Job], store: Store, limits: Limits, say: Callable[[str], None] = print, again: bool = False
+    jobs: list[Job],
+    store: Store,
+    limits: Limits,
+    say: Callable[[str], None] = print,
+    again: bool = False,
+    cluster: Executor | None = None,
 ) -> bool:
     """Make the runs that the store lacks, or all with ``again``; False if interrupted.
 
-    A method that was stopped by its limit on one set is not tried on further sets of the same data.
+    A method that was stopped by its limit on one set is not tried on further sets of the same data. With a ``cluster``
+    its machines make the runs: they have this checkout too, and the folder of the stored sets under the same name.
     """
     left = [job for job in jobs if again or not is_done(store.get(**job.fields), limits.timeout)]
     stopped = {kind(job.fields) for job in jobs if not again and was_stopped(store.get(**job.fields), limits.timeout)}
     say(f"{len(jobs)} runs, {len(jobs) - len(left)} of them done before")
     clock = Clock(store, limits.jobs)
-    children = Children()
+    # Those on other machines cannot be ended from here: they end by their limits.
+    children = Children() if cluster is None else None
     made, total, queue = 0, len(left), list(left)
-    with ThreadPoolExecutor(limits.jobs) as pool:
+    with cluster or ThreadPoolExecutor(limits.jobs) as pool:
         pending: dict[Future[Row], Job] = {}
         try:
             while queue or pending:
@@ -116,7 +123,8 @@ def run_all(
                     ahead = [j for j in (*queue, *pending.values()) if kind(j.fields) not in stopped]
                     say(f"[{made}/{total}] {job}: {summary(row)}; {duration(clock.estimate(ahead))} left")
         except BaseException as error:
-            children.kill()
+            if children is not None:
+                children.kill()
             if not isinstance(error, KeyboardInterrupt):
                 raise
             say(f"interrupted after {made} runs: the same command goes on from here")
@@ -124,7 +132,7 @@ def run_all(
     return True
 
 
-def _attempt(job: Job, limits: Limits, children: Children) -> Row:
+def _attempt(job: Job, limits: Limits, children: Children | None) -> Row:
     """One job; whatever goes wrong becomes a row that says so."""
     row: Row = {**job.fields, "status": "failed"}
     try:
@@ -203,4 +211,4 @@ def summary(row: Row) -> str:
 def warm_up(limits: Limits) -> None:
     """Compile what is not in the cache yet, so that no measured run pays for it."""
     job = Job("toy", 0, Run("vec2dag", "vec2dag", {"criterion": "bic-ev"}))
-    _attempt(job, limits, Children())
+    _attempt(job, limits, None)

@@ -210,6 +210,28 @@ def test_a_broken_method_is_reported_and_stops_nothing(tmp_path):
     assert not runner.is_done(found.get(**jobs[0].fields), 1.0)
 
 
+@pytest.mark.slow
+def test_a_cluster_makes_the_same_rows(tmp_path):
+    distributed = pytest.importorskip("distributed", reason="needs the extra cluster")
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+        runs = ["run", "dense", "--toy", "--methods", "equal-variance", "vec2dag"]
+        where = ["--results", str(tmp_path / "there"), "--scheduler", cluster.scheduler_address]
+        assert main(runs + where) == 0
+    assert main([*runs, "--results", str(tmp_path / "here")]) == 0
+    there, here = (
+        {key: row["metrics"] for key, row in Store(tmp_path / place).rows.items()} for place in ("there", "here")
+    )
+    assert there == here
+    assert len(here) == 2
+
+
+def test_a_cluster_that_is_not_there(capsys):
+    pytest.importorskip("distributed", reason="needs the extra cluster")
+    with pytest.raises(SystemExit):
+        main(["run", "all", "--scheduler", "nonsense://x"])
+    assert "--scheduler nonsense://x: no Dask scheduler answers there" in capsys.readouterr().err
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="the limit on memory is the system's")
 def test_a_run_over_its_memory_fails_alone(tmp_path):
     greedy = Run("greedy", "sampling", {"count": 10**8})  # vectors of 15 numbers: 12 GB

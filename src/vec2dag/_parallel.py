@@ -9,14 +9,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from ._checks import brief
 
-__all__ = ["OutOfTime", "effective_jobs", "one_blas_thread", "run_chunks", "run_each", "run_lazily", "until"]
+__all__ = ["OutOfTime", "dask_client", "effective_jobs", "one_blas_thread", "run_chunks", "run_each", "run_lazily", "until"]
 
 T = TypeVar("T")
 
@@ -77,6 +77,18 @@ def run_chunks(work: Callable[[int, int], None], total: int, n_jobs: int | None)
     chunks = max(1, min(effective_jobs(n_jobs), total))
     bounds = np.linspace(0, total, chunks + 1).astype(int).tolist()
     run_each(lambda k: work(bounds[k], bounds[k + 1]), chunks, n_jobs)
+
+
+def dask_client(address: str) -> Any:
+    """A client of the Dask cluster whose scheduler has this address, as given to ``--scheduler``."""
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise ImportError('--scheduler needs Dask: pip install "vec2dag[cluster]"') from error
+    try:
+        return Client(address, timeout=10)
+    except (OSError, ValueError) as error:
+        raise ValueError(f"--scheduler {address}: no Dask scheduler answers there ({error})") from error
 
 
 _lock = threading.Lock()
