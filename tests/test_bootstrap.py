@@ -17,7 +17,7 @@ import pytest
 from vec2dag import ALIAS, DataWarning, Knowledge, Moments, cpdag, is_dag, simulate, skeleton
 from vec2dag.cli import main
 from vec2dag.confidence import Bootstrap, Sample, bootstrap
-from vec2dag.confidence.resampling import Blocks, Gaussian, Rows, moments_of
+from vec2dag.confidence.resampling import Blocks, Gaussian, Rows
 from vec2dag.files.graphs import read_graph
 from vec2dag.knowledge.constraints import Constraints
 
@@ -288,7 +288,7 @@ def long_table(rng, n=21_000):
 
 def test_blocks_hold_the_table(rng):
     X = long_table(rng)
-    moments = moments_of(X, NAMES[:3])
+    moments = Moments.of(X, NAMES[:3])
     assert moments.mean == pytest.approx(X.mean(axis=0))
     assert moments.covariance == pytest.approx(np.cov(X.T, bias=True))
     blocks = Blocks.of(X, moments, rng)
@@ -301,16 +301,16 @@ def test_blocks_hold_the_table(rng):
 
 def test_blocks_do_not_depend_on_threads(rng):
     X = rng.standard_normal((120_000, 2))
-    moments = moments_of(X, NAMES[:2])
+    moments = Moments.of(X, NAMES[:2])
     one, two = (Blocks.of(X, moments, np.random.default_rng(1), jobs) for jobs in (1, 2))
     assert np.array_equal(one.products, two.products)
-    assert np.array_equal(moments.factor, moments_of(X, NAMES[:2], 2).factor)
+    assert np.array_equal(moments.factor, Moments.of(X, NAMES[:2], n_jobs=2).factor)
 
 
 def test_samples_of_blocks_vary_as_samples_of_rows(rng):
     """Means and covariances of 600 draws have the variances of statistics of n rows, up to a tenth."""
     X = long_table(rng)
-    blocks = Blocks.of(X, moments_of(X, NAMES[:3]), rng)
+    blocks = Blocks.of(X, Moments.of(X, NAMES[:3]), rng)
     draws = [blocks.draw("resample", rng) for _ in range(600)]
     deviation = np.std([draw.mean for draw in draws], axis=0)
     assert deviation == pytest.approx(X.std(axis=0) / np.sqrt(len(X)), rel=0.15)
@@ -323,7 +323,7 @@ def test_samples_of_blocks_vary_as_samples_of_rows(rng):
 def test_samples_of_blocks_keep_digits(rng):
     """What is left of the third column given the others is 1e-10 of its variance, and known to a few percent."""
     X = long_table(rng)
-    blocks = Blocks.of(X, moments_of(X, NAMES[:3]), rng)
+    blocks = Blocks.of(X, Moments.of(X, NAMES[:3]), rng)
     for method, rows in (("resample", 21_000), ("subsample", 10_500)):
         draw = blocks.draw(method, rng)
         assert draw.n == pytest.approx(rows, rel=0.01)

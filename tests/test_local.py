@@ -191,8 +191,8 @@ def test_an_interrupted_run_keeps_what_it_has_paid_for(rng, tmp_path, monkeypatc
 
     with pytest.raises(KeyboardInterrupt, match="before a first graph was ready"):
         run()
-    columns = Moments.of(X).canonical_order()
-    searched = (X - X.mean(axis=0))[:, columns]
+    moments = Moments.of(X)
+    searched = (X - moments.mean)[:, moments.canonical_order()]
     paid = LocalCache().load(file, Score(searched, Interrupted()).regression.fingerprint())
     # Regressions without parents are not fitted; of a batch in flight the results after the interrupt are lost.
     assert limit - 1 - 6 * jobs <= paid

@@ -4,7 +4,7 @@ import argparse
 import os
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -15,17 +15,23 @@ __all__ = [
     "INTERRUPTED",
     "TERMINATED",
     "add_memory_option",
+    "add_output_options",
     "add_table_options",
     "bundled",
+    "deliver",
     "flush",
+    "load_data",
     "load_table",
     "noting",
     "say",
     "seed",
     "show",
+    "telling",
 ]
 
 DONE, BAD_INPUT, INTERRUPTED, TERMINATED = 0, 2, 130, 143
+# GB that a table, or its text, takes from which on it is not read into memory where that is not needed.
+LARGE = 0.5
 
 
 def say(sentence: str) -> None:
@@ -34,7 +40,10 @@ def say(sentence: str) -> None:
 
     if sys.stderr is not None:
         with suppress(OSError):
-            print(f"vec2dag: {shown(sentence, 4000)}", file=sys.stderr)
+            line = f"vec2dag: {shown(sentence, 4000)}"
+            if _has_colours(sys.stderr):
+                line = line.replace("vec2dag: warning:", f"vec2dag: {_YELLOW}warning:{_PLAIN}", 1)
+            print(line, file=sys.stderr)
 
 
 def show(text: str, where: str = "") -> None:
@@ -45,6 +54,52 @@ def show(text: str, where: str = "") -> None:
     except KeyboardInterrupt:
         # everything is done but the printing, of which somebody has had enough
         raise SystemExit(INTERRUPTED) from None
+
+
+def deliver(save: Callable[[], Any], text: str, arguments: argparse.Namespace) -> bool:
+    """Write a result and print it as ``text``; whether it could be written.
+
+    What may have taken hours is printed if it cannot be written, however quiet it was meant to be.
+    """
+    from ..files.atomic import InputError
+
+    written = f"; written to {arguments.output}"
+    try:
+        save()
+    except InputError as error:
+        say(str(error))
+        show(text if arguments.json else f"{text}; not written")
+        return False
+    if not arguments.quiet:
+        show(text if arguments.json else _painted(f"{text}{written}"), written)
+    return True
+
+
+@contextmanager
+def telling(notes: list[str]) -> Iterator[None]:
+    """Context after which, whatever has happened, ``notes`` are said as warnings."""
+    try:
+        yield
+    finally:
+        for note in dict.fromkeys(notes):
+            say(f"warning: {note}")
+
+
+_BOLD, _DIM, _YELLOW, _PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[33m", "\x1b[0m"
+
+
+def _has_colours(stream: Any) -> bool:
+    """Whether a stream is a terminal with colours, which its owner has not said to do without (no-color.org)."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def _painted(summary: str) -> str:
+    """A summary with its heading bold, and what stands below the first table dim, where there are colours."""
+    if sys.stdout is None or not _has_colours(sys.stdout):
+        return summary
+    heading, end, rest = summary.partition("\n")
+    table, gap, notes = rest.partition("\n\n")
+    return f"{_BOLD}{heading}{_PLAIN}{end}{table}{gap}{_DIM}{notes}{_PLAIN}"
 
 
 def flush() -> None:
@@ -88,8 +143,14 @@ def add_memory_option(options: Any) -> None:
         type=float,
         default=4.0,
         metavar="GB",
-        help="refuse files whose content would take more (default: %(default)g)",
+        help="refuse files whose content would take more, unless it need not be in memory (default: %(default)g)",
     )
+
+
+def add_output_options(options: Any) -> None:
+    """What is printed; :func:`deliver` prints it."""
+    options.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    options.add_argument("-q", "--quiet", action="store_true", help="print nothing but warnings and errors")
 
 
 def add_table_options(options: Any) -> None:
@@ -159,3 +220,94 @@ def load_table(arguments: argparse.Namespace) -> tuple[Any, tuple[str, ...], lis
         if dropped:
             notes.append(f"left out because constant: {quoted(dropped)}")
     return X, names, notes
+
+
+# --- tables that need not be in memory ------------------------------------------------------------------------
+
+
+def load_data(
+    arguments: argparse.Namespace, parameters: Mapping[str, Any], *, again: bool = False
+) -> tuple[Any, tuple[str, ...], list[str]]:
+    """The same as :func:`load_table`, but of a large file only what a model with these ``parameters`` asks for.
+
+    That is its moments; or, if the rows are to be read ``again``, a piece at a time, the file.
+    """
+    from ..files.opening import TooLarge
+
+    if bundled(arguments.data) is not None:
+        return load_table(arguments)
+    why = _needs_rows(arguments, parameters)
+    if not why and _is_large(arguments):
+        return _streamed(arguments, again)
+    try:
+        return load_table(arguments)
+    except TooLarge as error:
+        if why:
+            raise TooLarge(
+                f"{error}; {why} needs all rows in memory, and CSV and Parquet files of any size are learned from "
+                "without it"
+            ) from error
+        if not _can_be_streamed(arguments):
+            raise TooLarge(f"{error}; CSV and Parquet files, but no pipes, may have any size") from error
+        return _streamed(arguments, again)
+
+
+def _needs_rows(arguments: argparse.Namespace, parameters: Mapping[str, Any]) -> str:
+    """The option for which moments of a table are not enough, "" if there is none."""
+    from ..confidence.bootstrap import needs_rows
+
+    if arguments.lags is not None:
+        return "--lags"
+    if needs_rows({"regression": parameters["regression"]}):
+        return f"--regression {arguments.regression}"
+    return f"--prune {arguments.prune}" if needs_rows(dict(parameters)) else ""
+
+
+def _file(arguments: argparse.Namespace) -> Any:
+    """The table as a file that is read piece by piece."""
+    from ..files.streams import TableFile
+    from ..files.tables import Options
+
+    options = {option: getattr(arguments, option) for option in _READING if option not in ("missing", "max_memory")}
+    return TableFile(arguments.data, Options(**options), arguments.missing)
+
+
+def _can_be_streamed(arguments: argparse.Namespace) -> bool:
+    from ..files.streams import STREAMED
+
+    name = str(arguments.data).lower().removesuffix(".gz")
+    return name.endswith(STREAMED) and bool(_file(arguments).rereadable)
+
+
+def _is_large(arguments: argparse.Namespace) -> bool:
+    """Whether a file is better not read into memory."""
+    from .._checks import number
+
+    most = min(LARGE, number("--max-memory", arguments.max_memory, above=0))
+    return _can_be_streamed(arguments) and _file(arguments).size() > 1e9 * most
+
+
+def _streamed(arguments: argparse.Namespace, again: bool) -> tuple[Any, tuple[str, ...], list[str]]:
+    """What :func:`load_data` returns of a large file."""
+    import numpy as np
+
+    from .._checks import is_constant_by_moments, quoted
+    from ..moments import Moments
+
+    file = _file(arguments)
+    notes = [
+        f"{arguments.data}: large ({file.size() / 1e9:.2g} GB), so it is read piece by piece, and only means and "
+        "covariances are kept; columns with few distinct values were not looked for"
+    ]
+    if again and not arguments.drop_constant:
+        with file.opened() as stream:
+            return file, stream.names, notes
+    with noting(notes):
+        moments = Moments.of_file(file, n_jobs=arguments.jobs)
+    if arguments.drop_constant:
+        constant = is_constant_by_moments(moments.mean, (moments.factor**2).sum(axis=0) / moments.n)
+        dropped = [name for name, out in zip(moments.names, constant, strict=True) if out]
+        if dropped:
+            notes.append(f"left out because constant: {quoted(dropped)}")
+            moments, file = moments.taken(np.flatnonzero(~constant)), file.without(dropped)
+    return file if again else moments, moments.names, notes

@@ -36,16 +36,17 @@ from .._checks import (
     whole_number,
 )
 from .._parallel import effective_jobs, one_blas_thread
+from ..files.streams import TableFile
 from ..knowledge import Knowledge
 from ..moments import Moments
 from ..prune import PRUNERS
 from ..scores import as_criterion, describe, is_criterion
 from ..search import LocalSearch
 from .journal import Journal
-from .resampling import Blocks, Gaussian, Rows, Table, moments_of
+from .resampling import WIDEST, Blocks, Gaussian, Rows, Table
 from .shares import Bootstrap, Sample
 
-__all__ = ["bootstrap"]
+__all__ = ["bootstrap", "needs_rows"]
 
 METHODS = {"resample": "rows with replacement", "subsample": "half of the rows", "parametric": "a Gaussian"}
 # Seconds of work for which other processes are worth starting; a single sample of so many is.
@@ -79,7 +80,8 @@ def bootstrap(
         Fitted or not; it is not changed. Every sample is given to a copy with the same parameters, and a seed of its
         own. Only where ``algorithm="auto"`` stands for iterated local search, samples are searched by two chains and
         not by up to 16 (``algorithm="local"`` insists on them).
-    X : array of shape (n, d), data frame, or Moments
+    X : array of shape (n, d), data frame, Moments, or TableFile
+        A :class:`vec2dag.files.streams.TableFile` is read twice, and is never in memory as a whole.
     n_samples : int, default 100
     method : {"resample", "subsample", "parametric"}
         ``"resample"``: as many rows as there are, with replacement. ``"subsample"``: half of the rows, without; what
@@ -126,8 +128,8 @@ def bootstrap(
     effective_jobs(n_jobs)
     prototype = _prototype(model)
     entropy = _entropy(random_state)
-    rows = _needs_rows(prototype.get_params(deep=False))
-    values, moments = _checked(X, names, method, rows, n_jobs)
+    rows = needs_rows(prototype.get_params(deep=False))
+    values, moments = _checked(X, _names_of_fit(model, X) if names is None else names, method, rows, n_jobs)
     knowledge = Knowledge.of(prototype.get_params(deep=False).get("knowledge"), moments.names)
     journal = None
     if checkpoint is not None:
@@ -194,7 +196,7 @@ def _searched_locally(parameters: dict[str, Any]) -> bool:
     return linear and bool(parameters["refine"]) and not as_criterion(parameters["criterion"]).equal_variances
 
 
-def _needs_rows(parameters: dict[str, Any]) -> bool:
+def needs_rows(parameters: dict[str, Any]) -> bool:
     """Whether a fit needs the rows of a table, and not only their moments."""
     if getattr(describe(parameters.get("regression", "linear")), "needs_rows", True):
         return True
@@ -208,7 +210,7 @@ def _needs_rows(parameters: dict[str, Any]) -> bool:
 
 def _checked(
     X: Any, names: Sequence[str] | None, method: str, rows: bool, n_jobs: int | None
-) -> tuple[NDArray[np.float64] | None, Moments]:
+) -> tuple[NDArray[np.float64] | TableFile | None, Moments]:
     """The table (n, d), if there is one, and its moments; says what in it will mislead."""
     if method == "parametric" and rows:
         raise ValueError("method='parametric' is for linear regression and pruning without rows: it has no rows")
@@ -219,6 +221,8 @@ def _checked(
                 "Gaussian with these moments"
             )
         return None, X if names is None else replace(X, names=check_names(names, len(X.names)))
+    if isinstance(X, TableFile):
+        return _checked_file(X, names, method, rows, n_jobs)
     values = as_table(X, rows=2)
     labels = names_of(names, values.shape[1], X)
     check_values(values, labels)
@@ -226,16 +230,48 @@ def _checked(
     step = 1 + len(values) // LOOKED_AT
     for sentence in data_warnings(values[::step], labels, reads_units=False):
         warn(sentence if step == 1 else f"In one row of {step}: {sentence}", DataWarning)
-    return values, moments_of(values, labels, n_jobs)
+    return values, Moments.of(values, labels, n_jobs=n_jobs)
+
+
+def _names_of_fit(model: Any, X: Any) -> Sequence[str] | None:
+    """The names that a fitted model has for the columns of an array of the same width, which has none of its own."""
+    known = getattr(model, "feature_names_in_", None)
+    if known is None or not isinstance(X, np.ndarray) or X.ndim != 2 or X.shape[1] != len(known):
+        return None
+    return [str(name) for name in known]
+
+
+def _checked_file(
+    file: TableFile, names: Sequence[str] | None, method: str, rows: bool, n_jobs: int | None
+) -> tuple[TableFile | None, Moments]:
+    """The same of a table in a file."""
+    if rows:
+        raise ValueError("this model needs all rows in memory, X is a TableFile: read it with read_table")
+    moments = Moments.of_file(file, n_jobs=n_jobs)
+    if method != "parametric" and len(moments.names) > WIDEST:
+        raise ValueError(
+            f"method={method!r} of a table that is not in memory is for {WIDEST} columns at most, it has "
+            f"{len(moments.names)}: method='parametric' has no such limit"
+        )
+    for sentence in moments.doubts():
+        warn(sentence, DataWarning)
+    if names is not None:
+        moments = replace(moments, names=check_names(names, len(moments.names)))
+    return None if method == "parametric" else file, moments
 
 
 def _drawn_from(
-    values: NDArray[np.float64] | None, moments: Moments, method: str, rows: bool, entropy: int, n_jobs: int | None
+    values: NDArray[np.float64] | TableFile | None,
+    moments: Moments,
+    method: str,
+    rows: bool,
+    entropy: int,
+    n_jobs: int | None,
 ) -> Table:
     """What samples are drawn from."""
     if values is None or method == "parametric":
         return Gaussian(moments, moments.names)
-    if not rows and Blocks.worth(*values.shape):
+    if isinstance(values, TableFile) or (not rows and Blocks.worth(*values.shape)):
         return Blocks.of(values, moments, _rng(entropy, ()), n_jobs)
     return Rows(values, moments.names, rows)
 
@@ -275,9 +311,9 @@ def _described(model: Any) -> str:
     return hashlib.sha256(json.dumps(_parameters(model)).encode()).hexdigest()
 
 
-def _digest(values: NDArray[np.float64] | None, moments: Moments) -> str:
+def _digest(values: NDArray[np.float64] | TableFile | None, moments: Moments) -> str:
     content = hashlib.sha256(json.dumps([moments.n, *moments.names]).encode())
-    for array in (moments.mean, moments.factor) if values is None else (values,):
+    for array in (values,) if isinstance(values, np.ndarray) else (moments.mean, moments.factor):
         content.update(np.ascontiguousarray(array).data)
     return content.hexdigest()
 

@@ -182,10 +182,10 @@ def effects(of: Any, i: int | str, j: int | str, *, data: Any = None, level: flo
     share("level", level)
     if hasattr(of, "total_effects"):
         _refuse_data(data, "a bootstrap, which come from its samples")
-        a, b = _column(i, "i", of.names), _column(j, "j", of.names)
+        a, b = column_at(i, "i", of.names), column_at(j, "j", of.names)
         return _over_samples(of.total_effects(a, b), level)
     A, W, names, moments = _graph(of, data)
-    a, b = _column(i, "i", names), _column(j, "j", names)
+    a, b = column_at(i, "i", names), column_at(j, "j", names)
     if moments is None:
         T = total_effects(W)
         return Effect(float(T[a, b]), np.nan, np.nan, np.nan, level, float(T[a, b] != 0))
@@ -231,7 +231,7 @@ def _refuse_data(data: Any, of: str) -> None:
         raise ValueError(f"data has no effect on the effects of {of}")
 
 
-def _column(which: int | str, parameter: str, names: Sequence[str] | int) -> int:
+def column_at(which: int | str, parameter: str, names: Sequence[str] | int) -> int:
     """The position of a column; ``names``, or how many there are."""
     d = names if isinstance(names, int) else len(names)
     if isinstance(which, str):

@@ -3,9 +3,11 @@
 A sample is a table, or its :class:`~vec2dag.Moments` where a fit asks for nothing else.
 """
 
-import functools
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,6 +15,7 @@ from numpy.typing import NDArray
 
 from .._checks import is_constant, is_constant_by_moments, quoted
 from .._parallel import one_blas_thread, run_lazily
+from ..files.streams import TableFile, rechunked
 from ..moments import Moments
 
 __all__ = ["Blocks", "Gaussian", "Rows", "Table"]
@@ -129,41 +132,43 @@ class Blocks(Table):
 
     @classmethod
     def of(
-        cls, values: NDArray[np.float64], moments: Moments, rng: np.random.Generator, n_jobs: int | None = None
+        cls,
+        table: NDArray[np.float64] | TableFile,
+        moments: Moments,
+        rng: np.random.Generator,
+        n_jobs: int | None = None,
     ) -> "Blocks":
-        """Of a table (n, d) with these moments; ``rng`` deals the rows."""
-        n, _ = values.shape
+        """Of a table (n, d) with these moments, in memory or in a file; ``rng`` deals the rows."""
         deviations = np.sqrt(moments.variances())
-        _, s, V = np.linalg.svd(moments.factor / (deviations * np.sqrt(n)), full_matrices=False)
+        _, s, V = np.linalg.svd(moments.factor / (deviations * np.sqrt(moments.n)), full_matrices=False)
         kept = s > NEGLIGIBLE * s[0]
         s, V = s[kept], V[kept]
         to = (V / s[:, None]).T / deviations[:, None]
-        blocks = int(np.clip(ROOM // len(s) ** 2, FEWEST, BLOCKS))
-        # Every chunk gives the same number of rows to every block, so that no period in the rows survives.
-        rounds = max(1, CHUNK // blocks) * blocks
-        starts = list(range(0, n, rounds))
-        seeds = rng.integers(2**63, size=len(starts))
+        blocks = min(int(np.clip(ROOM // len(s) ** 2, FEWEST, BLOCKS)), moments.n)
 
-        def part(k: int) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-            rows = values[starts[k] : starts[k] + rounds]
-            shuffled = np.random.default_rng(int(seeds[k])).permutation(len(rows))
+        def part(seed: int, rows: NDArray[np.float64]) -> tuple[NDArray[Any], ...]:
+            shuffled = np.random.default_rng(seed).permutation(len(rows))
             sizes = np.zeros(blocks, np.int64)
             sums, products = np.zeros((blocks, len(s))), np.zeros((blocks, len(s), len(s)))
             with one_blas_thread():
-                Y = (rows[shuffled] - moments.mean) @ to
+                Y = (np.ascontiguousarray(rows)[shuffled] - moments.mean) @ to
                 for b in range(min(blocks, len(Y))):
                     mine = Y[b::blocks]
                     sizes[b], sums[b], products[b] = len(mine), mine.sum(axis=0), mine.T @ mine
             return sizes, sums, products
 
-        totals = part(0)
-        # A few at a time, as all of them would not fit into memory; always in this order, as sums are rounded.
-        for first in range(1, len(starts), TOGETHER):
-            group = range(first, min(first + TOGETHER, len(starts)))
-            for parts in run_lazily(lambda k, group=group: part(group[k]), len(group), n_jobs):  # type: ignore[misc]
-                for total, more in zip(totals, parts, strict=True):
-                    np.add(total, more, out=total)
-        return cls(*totals, back=s[:, None] * V * deviations, mean=moments.mean, names=moments.names)
+        totals = part(0, np.empty((0, len(deviations))))
+        # Every chunk gives the same number of rows to every block, so that no period in the rows survives.
+        with _chunks(table, max(1, CHUNK // blocks) * blocks) as chunks:
+            # A few at a time, as all of them would not fit into memory; always in this order, as sums are rounded.
+            while group := [(int(rng.integers(2**63)), rows) for rows in islice(chunks, TOGETHER)]:
+                for parts in run_lazily(lambda k, group=group: part(*group[k]), len(group), n_jobs):  # type: ignore[misc]
+                    for total, more in zip(totals, parts, strict=True):
+                        np.add(total, more, out=total)
+        sizes, sums, products = totals
+        if sizes.sum() != moments.n:
+            raise ValueError(f"the table had {moments.n} rows, and then {sizes.sum()}: it has changed meanwhile")
+        return cls(sizes, sums, products, s[:, None] * V * deviations, moments.mean, moments.names)
 
     def _draw(self, method: str, rng: np.random.Generator) -> Moments:
         blocks = len(self.sizes)
@@ -211,14 +216,17 @@ class Gaussian(Table):
         return Moments(m.n, mean, _upper(B @ root), m.names)
 
 
+@contextmanager
+def _chunks(table: NDArray[np.float64] | TableFile, size: int) -> Iterator[Iterator[NDArray[np.float64]]]:
+    """Context with the rows of a table, ``size`` at a time."""
+    if isinstance(table, TableFile):
+        with table.opened() as stream:
+            yield rechunked(stream.chunks(), size)
+    else:
+        yield (table[start : start + size] for start in range(0, len(table), size))
+
+
 def _upper(rows: NDArray[np.float64]) -> NDArray[np.float64]:
     """Triangular factor of rows (m, d)."""
     factor: NDArray[np.float64] = np.asarray(np.linalg.qr(rows, mode="r"))
     return factor
-
-
-def moments_of(values: NDArray[np.float64], names: tuple[str, ...], n_jobs: int | None = None) -> Moments:
-    """Statistics of a table (n, d), a chunk at a time."""
-    starts = range(0, len(values), CHUNK)
-    parts = run_lazily(lambda k: Moments.of(values[starts[k] : starts[k] + CHUNK], names), len(starts), n_jobs)
-    return functools.reduce(Moments.merge, parts)

@@ -53,10 +53,14 @@ def reason(error: BaseException) -> str:
     return shown(str(getattr(error, "strerror", None) or error), 300)
 
 
+class TooLarge(InputError):
+    """A file, or what is in it, takes more memory than is allowed."""
+
+
 def check_memory(name: str, what: str, needed: float, max_memory: float) -> None:
     """Refuse what takes more bytes than are allowed."""
     if needed > 1e9 * max_memory:
-        raise InputError(
+        raise TooLarge(
             f"{name}: {what} would take {needed / 1e9:.3g} GB, more than the {max_memory:g} GB allowed; "
             f"--max-memory {math.ceil(needed / 1e9)} allows it"
         )
@@ -89,6 +93,10 @@ class Opened:
         GB that its content may take.
     closing : ExitStack
         Closes with the file what was opened on top of it.
+    size : int or None
+        Bytes of the file, packed as it is; None for a pipe.
+    packed : bool
+        Whether gzip unpacks it.
     """
 
     name: str
@@ -97,6 +105,8 @@ class Opened:
     stream: BinaryIO
     max_memory: float
     closing: ExitStack
+    size: int | None = None
+    packed: bool = False
 
     def text(self, encoding: str) -> TextIO:
         """All bytes as text, with its line ends."""
@@ -138,7 +148,7 @@ class _Counted(io.RawIOBase):
         buffer[: len(piece)] = piece
         self._count += len(piece)
         if self._count > 1e9 * self.max_memory:
-            raise InputError(
+            raise TooLarge(
                 f"{self.name}: more than the {self.max_memory:g} GB allowed come out of it; "
                 f"--max-memory {2 * self.max_memory:g} allows twice as much"
             )
@@ -156,14 +166,15 @@ def opened(path: PathLike, suffixes: Iterable[str], max_memory: float) -> Iterat
     suffixes : iterable of str
         Those that are allowed.
     max_memory : float
-        GB that the content may take.
+        GB that the content may take; infinite for what is never in memory as a whole.
 
     Yields
     ------
     Opened
         Valid inside of the context. Errors of reading it, there, become an `InputError`.
     """
-    number("max_memory", max_memory, above=0)
+    if max_memory != math.inf:
+        number("max_memory", max_memory, above=0)
     name = "the standard input" if str(path) == STANDARD_INPUT else shown_path(path)
     try:
         suffix, size = ("", None) if str(path) == STANDARD_INPUT else _suffix_and_size(name, Path(path), suffixes)
@@ -177,11 +188,12 @@ def opened(path: PathLike, suffixes: Iterable[str], max_memory: float) -> Iterat
             else:
                 raw.seek(0)
                 stream = raw
-            if head.startswith(_GZIP):
+            packed = head.startswith(_GZIP)
+            if packed:
                 unpacked = closing.enter_context(gzip.GzipFile(fileobj=stream))
                 head = unpacked.read(HEAD)
                 stream = _buffered(_Counted(name, head, unpacked, max_memory))
-            yield Opened(name, suffix, head, stream, max_memory, closing)
+            yield Opened(name, suffix, head, stream, max_memory, closing, size, packed)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise InputError(f"{name}: damaged, or cut off; gzip cannot unpack it ({reason(error)})") from error
     except OSError as error:

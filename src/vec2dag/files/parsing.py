@@ -6,7 +6,7 @@ import itertools
 import math
 import re
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from operator import itemgetter
@@ -112,12 +112,18 @@ class Parser:
 
     def parse(self, rows: Iterable[Row]) -> NDArray[np.float64]:
         """The values of the kept columns, shape (n, len(keep))."""
+        (values,) = self.pieces(rows)
+        return values
+
+    def pieces(self, rows: Iterable[Row], most: float = math.inf, before: int = 0) -> Iterator[NDArray[np.float64]]:
+        """The same, at most so many rows at a time, after so many before; text among them is an error at the end."""
         width, keep = len(self.header), self.keep
         pick: Callable[[list[str]], Sequence[str]] = itemgetter(*keep) if len(keep) > 1 else lambda row: [row[keep[0]]]
         subset = keep != list(range(width))
         point = self.numbers.decimal == "."
         limit = 1e9 * self.file.max_memory / 8
-        values, n = array("d"), 0
+        values, n = array("d"), before
+        full = most * len(keep)
         labels: set[str] = set()
         for line, cells in rows:
             if len(cells) != width and not self._fits(line, cells):
@@ -135,6 +141,9 @@ class Parser:
                     row = self._slowly(line, wanted)
             except ValueError:
                 row = self._slowly(line, wanted)
+            if len(values) >= full:
+                yield _matrix(values, len(keep))
+                values = array("d")
             values.fromlist(row)
             if len(values) > limit:
                 check_memory(self.file.name, f"the first {n} rows", 8 * len(values), self.file.max_memory)
@@ -147,7 +156,7 @@ class Parser:
         if self.labelled:
             named = f"'{shown(self.header[0])}'" if self.header[0] else "the first column"
             self.notes.append(f"took {named}, in which no text comes twice, for row names and left it out")
-        return np.frombuffer(values, dtype=np.float64).reshape(-1, len(keep))
+        yield _matrix(values, len(keep))
 
     def _slowly(self, line: int, cells: Sequence[str]) -> list[float]:
         """The values of a row, cell by cell."""
@@ -188,6 +197,10 @@ class Parser:
         return self.refusal(f"non-numeric values in {found}{more}; {advice}")
 
 
+def _matrix(values: array[float], columns: int) -> NDArray[np.float64]:
+    return np.frombuffer(values, dtype=np.float64).reshape(-1, columns)
+
+
 def _seconds(cell: str) -> float | None:
     """Seconds since 1970 of a date, in UTC unless it says otherwise; None if it is none."""
     try:
@@ -197,22 +210,45 @@ def _seconds(cell: str) -> float | None:
     return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
 
 
-def without_unnamed(
-    X: NDArray[np.float64], header: list[str], keep: list[int], notes: list[str], refusal: Refusal
-) -> tuple[NDArray[np.float64], list[int]]:
-    """Leave out what has no name: a count of the rows at the left, and columns without values."""
-    unnamed = [k for k, i in enumerate(keep) if not header[i]]
-    for k in unnamed:
-        i = keep[k]
-        if np.isnan(X[:, k]).all():
-            notes.append(f"left out column {i + 1}, which has no name and no values")
-        elif i == 0 and any(np.array_equal(X[:, k], np.arange(start, start + len(X))) for start in (0, 1)):
-            notes.append("dropped the unnamed first column, which only counts the rows")
-        elif i == 0:
-            raise refusal("column 1 has an empty name and is no count of the rows; name it or remove it")
-        else:
-            raise refusal(f"column {i + 1} has an empty name; every column needs a name of its own")
-    named = [k for k in range(len(keep)) if k not in unnamed]
-    if not named:
-        raise refusal("no column has a name")
-    return (np.ascontiguousarray(X[:, named]) if unnamed else X), [keep[k] for k in named]
+class Unnamed:
+    """What has no name is left out: a count of the rows at the left, and columns without values.
+
+    Parameters
+    ----------
+    header : list of str
+        Names of all columns, "" where there is none.
+    keep : list of int
+        Those that are read.
+    """
+
+    def __init__(self, header: list[str], keep: list[int]) -> None:
+        self.keep = [i for i in keep if header[i]]
+        self._named = [k for k, i in enumerate(keep) if header[i]]
+        # by place among those that are read: number of the column, whether it has no values, what it can count from
+        self._others: dict[int, tuple[int, bool, tuple[int, ...]]] = {
+            k: (i, True, (0, 1) if i == 0 else ()) for k, i in enumerate(keep) if not header[i]
+        }
+        self._rows = 0
+
+    def without(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The named columns of the next rows."""
+        rows = np.arange(self._rows, self._rows + len(X))
+        self._rows += len(X)
+        for k, (i, empty, starts) in self._others.items():
+            counted = tuple(start for start in starts if np.array_equal(X[:, k], rows + start))
+            self._others[k] = (i, empty and bool(np.isnan(X[:, k]).all()), counted)
+        return np.ascontiguousarray(X[:, self._named]) if self._others else X
+
+    def check(self, notes: list[str], refusal: Refusal) -> None:
+        """Say what was left out, once all rows were seen; refuse what cannot be."""
+        for i, empty, starts in self._others.values():
+            if empty:
+                notes.append(f"left out column {i + 1}, which has no name and no values")
+            elif starts:
+                notes.append("dropped the unnamed first column, which only counts the rows")
+            elif i == 0:
+                raise refusal("column 1 has an empty name and is no count of the rows; name it or remove it")
+            else:
+                raise refusal(f"column {i + 1} has an empty name; every column needs a name of its own")
+        if not self.keep:
+            raise refusal("no column has a name")

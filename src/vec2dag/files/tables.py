@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from .._checks import brief, check_names, choose, default_names, listing, quoted
 from .arrays import load_matrix
 from .atomic import InputError, PathLike, write_atomically
 from .opening import MAX_MEMORY, Opened, check_memory, checked_names, opened, reason
-from .parsing import Parser, has_header, has_row_names, how_marked, is_data, names_rows, without_unnamed
+from .parsing import Parser, Unnamed, has_header, has_row_names, how_marked, is_data, names_rows
 from .text import Numbers, Row, Rows, numbers_of, read_rows
 
 Table = tuple[NDArray[np.float64], tuple[str, ...]]
@@ -155,28 +156,87 @@ def select(name: str, names: Sequence[str], columns: Sequence[str] | None, exclu
     return keep
 
 
+class Complete:
+    """Rows without missing values; those that have some are counted, and refused unless they may be dropped."""
+
+    def __init__(self, name: str, names: Sequence[str], drop: bool) -> None:
+        self.name, self.names, self.drop = name, names, drop
+        self.counts = np.zeros(len(names), np.int64)
+        self.rows = self.left_out = 0
+
+    def of(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The next rows (n, d), without those that have missing values."""
+        self.rows += len(X)
+        if not np.isnan(X.min(initial=0.0)):
+            return X
+        missing = np.isnan(X)
+        rows = missing.any(axis=1)
+        self.counts += missing.sum(axis=0)
+        self.left_out += int(rows.sum())
+        return X[~rows]
+
+    def check(self) -> str | None:
+        """What to say about rows that were left out, once all were seen; an error if they may not be."""
+        if not self.left_out:
+            return None
+        counts = zip(self.names, self.counts.tolist(), strict=True)
+        where = listing(f"'{shown(label)}' ({k} NaN)" for label, k in counts if k)
+        if not self.drop:
+            raise InputError(
+                f"{self.name}: missing values in {where}; --missing drop leaves out the {self.left_out} row(s) of "
+                f"{self.rows} that have one"
+            )
+        if self.left_out == self.rows:
+            raise InputError(f"{self.name}: every row has a missing value, in {where}; --exclude leaves columns out")
+        return f"left out {self.left_out} of {self.rows} rows, with missing values in {where}"
+
+
 def _complete(name: str, X: NDArray[np.float64], names: Sequence[str], drop: bool) -> NDArray[np.float64]:
     """The rows without missing values; refused if they may not be dropped, or if none is left."""
-    missing = np.isnan(X)
-    if not missing.any():
-        return X
-    rows, counts = missing.any(axis=1), missing.sum(axis=0)
-    where = listing(f"'{shown(label)}' ({k} NaN)" for label, k in zip(names, counts.tolist(), strict=True) if k)
-    if not drop:
-        raise InputError(
-            f"{name}: missing values in {where}; --missing drop leaves out the {rows.sum()} row(s) of {len(X)} that "
-            "have one"
-        )
-    if rows.all():
-        raise InputError(f"{name}: every row has a missing value, in {where}; --exclude leaves columns out")
-    warn(f"{name}: left out {rows.sum()} of {len(X)} rows, with missing values in {where}")
-    return X[~rows]
+    complete = Complete(name, names, drop)
+    kept = complete.of(X)
+    if note := complete.check():
+        warn(f"{name}: {note}")
+    return kept
 
 
 # --- text -----------------------------------------------------------------------------------------------------
 
 
-def _read_text(file: Opened, options: Options) -> Table:
+@dataclass
+class TextTable:
+    """A table of text of which the head is understood, and the rest not read yet.
+
+    Attributes
+    ----------
+    rows : Rows
+    below : list of Row
+        Those below the header that were looked at; `rows` go on after them.
+    start : int
+        Lines above them.
+    parser : Parser
+    unnamed : Unnamed
+    """
+
+    rows: Rows
+    below: list[Row]
+    start: int
+    parser: Parser
+    unnamed: Unnamed
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the columns that are read."""
+        return checked_names(self.rows.lines.name, [self.parser.header[i] for i in self.unnamed.keep])
+
+    @property
+    def content(self) -> Iterator[Row]:
+        """All rows below the header, once."""
+        return itertools.chain(self.below, self.rows.content)
+
+
+def text_table(file: Opened, options: Options) -> TextTable:
+    """What the head of a text file says about its table."""
     if re.match(rb'\s*(\{\s*"|\[\s*[\[{])', file.head):
         raise InputError(f"{file.name}: this is JSON, not a table; save it as CSV, for instance")
     rows = read_rows(file, delimiter=options.delimiter, encoding=options.encoding, comment=options.comment)
@@ -197,11 +257,18 @@ def _read_text(file: Opened, options: Options) -> Table:
         first = keep[0] == 0 != times and len(keep) > 1
         labelled = first and has_row_names([cells for _, cells in below])
     parser = Parser(file, lines.refusal, lines.notes, header, keep[labelled:], numbers, labelled, times)
-    X = parser.parse(itertools.chain(below, rows.content))
-    X, keep = without_unnamed(X, header, parser.keep, lines.notes, lines.refusal)
+    start = rows.skipped if below is sample else sample[0][0]
+    return TextTable(rows, below, start, parser, Unnamed(header, parser.keep))
+
+
+def _read_text(file: Opened, options: Options) -> Table:
+    table = text_table(file, options)
+    lines = table.rows.lines
+    X = table.unnamed.without(table.parser.parse(table.content))
+    table.unnamed.check(lines.notes, lines.refusal)
     for note in lines.notes:
         warn(f"{file.name}: {note}")
-    return X, checked_names(file.name, [header[i] for i in keep])
+    return X, table.names
 
 
 def _header(rows: Rows, sample: list[Row], header: bool | None, numbers: Numbers) -> tuple[list[str], list[Row]]:
@@ -231,7 +298,20 @@ def _read_numpy(file: Opened, options: Options) -> Table:
     return X[:, keep], tuple(names[i] for i in keep)
 
 
-def _read_parquet(file: Opened, options: Options) -> Table:
+@contextmanager
+def readable(name: str) -> Iterator[None]:
+    """Context in which a Parquet file is read, whose errors become an `InputError`."""
+    try:
+        yield
+    except InputError:
+        raise
+    # damaged files raise many types, from those of Arrow to those of the JSON that pandas puts into them
+    except Exception as error:
+        raise InputError(f"{name}: not a readable Parquet file ({reason(error)})") from error
+
+
+def parquet_file(file: Opened, options: Options) -> tuple[Any, tuple[str, ...]]:
+    """An open Parquet file of pyarrow, and the names of the wanted columns, which are all numeric."""
     options.check_no_text(file.name)
     try:
         import pyarrow as pa
@@ -245,32 +325,46 @@ def _read_parquet(file: Opened, options: Options) -> Table:
         pa.types.is_decimal,
         pa.types.is_null,
     )
-    try:
-        with parquet.ParquetFile(file.seekable()) as source:
-            schema, n = source.schema_arrow, source.metadata.num_rows
-            # the index of a data frame is no variable; a range index is described in the metadata, not stored
-            index = [key for key in (schema.pandas_metadata or {}).get("index_columns", []) if isinstance(key, str)]
-            everything = schema.names if options.columns else [name for name in schema.names if name not in index]
-            names = checked_names(
-                file.name, [everything[i] for i in select(file.name, everything, options.columns, options.exclude)]
-            )
-            kinds = {name: schema.field(name).type for name in names}
-            text = [name for name, kind in kinds.items() if not any(is_(kind) for is_ in is_number)]
-            if text:
-                found = listing(f"'{shown(name)}' ({shown(str(kinds[name]))})" for name in text)
-                leave = " ".join(f"'{shown(name)}'" for name in text[:8]) + " ..." * (len(text) > 8)
-                raise InputError(f"{file.name}: non-numeric column(s) {found}; --exclude {leave} leaves them out")
-            if not n or not names:
-                raise InputError(f"{file.name}: the table is empty, shape ({n}, {len(names)})")
-            check_memory(file.name, f"its table of shape {(n, len(names))}", 8 * n * len(names), file.max_memory)
-            table = source.read(columns=list(names))
-            values = [table[name].cast(pa.float64(), safe=False).to_numpy() for name in names]
-    except InputError:
-        raise
-    # damaged files raise many types, from those of Arrow to those of the JSON that pandas puts into them
-    except Exception as error:
-        raise InputError(f"{file.name}: not a readable Parquet file ({reason(error)})") from error
-    return np.column_stack(values), names
+    with readable(file.name):
+        # a page at a time: by default pyarrow reads ahead until it has the whole file
+        whole = parquet.ParquetFile(file.seekable(), pre_buffer=False, buffer_size=1 << 16)
+        source = file.closing.enter_context(whole)
+        schema, n = source.schema_arrow, source.metadata.num_rows
+        # the index of a data frame is no variable; a range index is described in the metadata, not stored
+        index = [key for key in (schema.pandas_metadata or {}).get("index_columns", []) if isinstance(key, str)]
+        everything = schema.names if options.columns else [name for name in schema.names if name not in index]
+        names = checked_names(
+            file.name, [everything[i] for i in select(file.name, everything, options.columns, options.exclude)]
+        )
+        kinds = {name: schema.field(name).type for name in names}
+        text = [name for name, kind in kinds.items() if not any(is_(kind) for is_ in is_number)]
+        if text:
+            found = listing(f"'{shown(name)}' ({shown(str(kinds[name]))})" for name in text)
+            leave = " ".join(f"'{shown(name)}'" for name in text[:8]) + " ..." * (len(text) > 8)
+            raise InputError(f"{file.name}: non-numeric column(s) {found}; --exclude {leave} leaves them out")
+        if not n or not names:
+            raise InputError(f"{file.name}: the table is empty, shape ({n}, {len(names)})")
+    return source, names
+
+
+def arrow_columns(columns: Iterable[Any], rows: int) -> NDArray[np.float64]:
+    """Columns of pyarrow as an array (rows, d), column by column in memory; nulls are NaN."""
+    import pyarrow as pa
+
+    arrays = [column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False) for column in columns]
+    X = np.empty((rows, len(arrays)), order="F")
+    for k, values in enumerate(arrays):
+        X[:, k] = values
+    return X
+
+
+def _read_parquet(file: Opened, options: Options) -> Table:
+    source, names = parquet_file(file, options)
+    n, d = source.metadata.num_rows, len(names)
+    check_memory(file.name, f"its table of shape {(n, d)}", 8 * n * d, file.max_memory)
+    with readable(file.name):
+        table = source.read(columns=list(names))
+        return np.ascontiguousarray(arrow_columns((table[name] for name in names), n)), names
 
 
 _READERS: dict[str, Callable[[Opened, Options], Table]] = {

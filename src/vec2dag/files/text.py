@@ -121,6 +121,13 @@ class Lines:
     first: list[str]  # some lines from the start, which `content` will give again
     notes: list[str] = field(default_factory=list)
 
+    def size(self, count: int) -> int | None:
+        """Bytes of the first lines of a UTF-8 file; None where they are not among those that are known."""
+        if count > len(self.first):
+            return None
+        mark = len(codecs.BOM_UTF8) if self.encoding == "utf-8-sig" else 0
+        return mark + len("".join(self.first[:count]).encode())
+
     def refusal(self, sentence: str) -> InputError:
         """An error that also says how the file was read."""
         return InputError(f"{self.name}: {'; '.join([sentence, *self.notes])}")
@@ -205,6 +212,9 @@ class Rows:
     content: Iterator[Row]
     comments: list[str]  # above the first row
     above: list[str]  # cells of the last of them
+    delimiter: str
+    comment: str | None  # what lines begin with that are left out, if that was said
+    skipped: int  # lines above the first row
 
     def note_comments(self, names: bool = False) -> None:
         """Say what became of the comments, the last of which may hold the names of the columns."""
@@ -236,7 +246,7 @@ def read_rows(
     chosen = _delimiter(sample[:_SAMPLE], file.suffix) if delimiter is None else _checked_delimiter(delimiter)
     comments = [line for line in comments if line.strip() and comment is None]
     above = _above(comments[-1], mark, chosen) if comments else []
-    return Rows(lines, _split(lines, content, chosen, skipped, comment), comments, above)
+    return Rows(lines, _split(lines, content, chosen, skipped, comment), comments, above, chosen, comment, skipped)
 
 
 def _is_comment(line: str, mark: str) -> bool:
