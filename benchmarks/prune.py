@@ -20,7 +20,7 @@ from vec2dag import metrics, prune, topological_order
 from vec2dag.datasets import load_grandag, load_sachs
 from vec2dag.prune.additive import additive_terms
 from vec2dag.prune.independence import kci, kernel_test
-from vec2dag.prune.splines import basis_size, smooth
+from vec2dag.scores.splines import basis_size, smooth
 
 from .tables import RESULTS, ROOT, Part, Table, say, write
 

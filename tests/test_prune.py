@@ -14,12 +14,12 @@ from conftest import shared_folder
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
-from vec2dag import Linear, Moments, Score, prune, simulate
+from vec2dag import Linear, Moments, Score, _smoothing, prune, simulate
 from vec2dag._parallel import one_blas_thread
 from vec2dag.datasets import load_grandag, load_sachs
-from vec2dag.prune.additive import _Fit, _tail, _wald, additive_terms
+from vec2dag.prune.additive import _tail, _wald, additive_terms
 from vec2dag.prune.independence import kernel_test
-from vec2dag.prune.splines import basis_size, smooth
+from vec2dag.scores.splines import Penalised, basis_size, smooth
 
 REFERENCE = Path(__file__).parent / "reference"
 CHAIN = np.array([[0, 1, 1], [0, 0, 1], [0, 0, 0]], dtype=np.uint8)
@@ -136,7 +136,7 @@ def test_smooth_is_a_natural_spline_basis_with_its_roughness(rng):
 def test_more_rows_than_knots_hardly_change_the_basis(rng, monkeypatch):
     x = rng.gumbel(size=900)
     whole = smooth(x, 10).Z
-    monkeypatch.setattr("vec2dag.prune.splines.MAX_KNOTS", 300)
+    monkeypatch.setattr("vec2dag.scores.splines.MAX_KNOTS", 300)
     some = smooth(x, 10).Z
     cosines = np.linalg.svd(whole[:, :6].T @ some)[1]
     assert cosines.min() > 0.999
@@ -147,28 +147,34 @@ def test_cross_validation_is_its_definition_and_has_these_derivatives(rng):
     X[:, 1] += X[:, 0]
     smooths = [smooth(x, 8) for x in X.T]
     y = np.sin(X[:, 0]) + X[:, 2] ** 2 + rng.standard_normal(120)
-    fit = _Fit(y, smooths)
+    fit = Penalised.of(y, smooths)
     rho = np.array([-3.0, 0.5, 1.0])
-    value, slope, bend = fit.gcv(rho)
+
+    def gcv(rho):
+        return _smoothing.cross_validation(fit.G, fit.c, fit.penalty, fit.ends, fit.n, rho)
+
+    value, slope, bend, rss, free = gcv(rho)
 
     Z = np.hstack([s.Z for s in smooths])
     W = np.diag(np.concatenate([np.exp(r) * s.penalty for r, s in zip(rho, smooths, strict=True)]))
     hat = Z @ np.linalg.solve(Z.T @ Z + W, Z.T) + 1 / 120
     residual = (y - hat @ y) / (y.std() * np.sqrt(120))
     assert_allclose(value, np.log(residual @ residual) - 2 * np.log(120 - np.trace(hat)), atol=1e-7)
+    assert_allclose((rss, free), (residual @ residual, 120 - np.trace(hat)), rtol=1e-6)
 
     h = 1e-5 * np.eye(3)
-    assert_allclose(slope, [(fit.gcv(rho + e)[0] - fit.gcv(rho - e)[0]) / 2e-5 for e in h], atol=1e-7)
-    assert_allclose(bend, [(fit.gcv(rho + e)[1] - fit.gcv(rho - e)[1]) / 2e-5 for e in h], atol=1e-7)
+    assert_allclose(slope, [(gcv(rho + e)[0] - gcv(rho - e)[0]) / 2e-5 for e in h], atol=1e-7)
+    assert_allclose(bend, [(gcv(rho + e)[1] - gcv(rho - e)[1]) / 2e-5 for e in h], atol=1e-7)
 
 
 def test_the_smoothing_parameter_minimises_cross_validation(rng):
     x = rng.standard_normal(300)
     y = np.sin(3 * x) + 0.3 * rng.standard_normal(300)
     s = smooth(x, 10)
-    fit = _Fit(y, [s])
+    fit = Penalised.of(y, [s])
     grid = np.linspace(-16, 16, 2001)
-    best = grid[np.argmin([fit.gcv(np.array([r]))[0] for r in grid])]
+    gcv = partial(_smoothing.cross_validation, fit.G, fit.c, fit.penalty, fit.ends, fit.n)
+    best = grid[np.argmin([gcv(np.array([r]))[0] for r in grid])]
     weights, M, *_ = fit.solve(np.array([best]))
     assert_allclose(additive_terms(y, [s]).edf, 9 - weights @ np.diagonal(M), atol=0.01)
 

@@ -19,9 +19,9 @@ from ..graph import as_adjacency
 from ..moments import Moments
 from ..scores import criteria
 from ..scores.linear import LinearOnTable, as_linear, has_rows
+from ..scores.splines import basis_size, smooth
 from .additive import additive_terms
 from .independence import kci, kernel_test
-from .splines import basis_size, smooth
 
 # fmt: off
 __all__ = [

@@ -13,7 +13,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.spatial.distance import cdist
 from scipy.special import gammaincc
 
-from .splines import smooth
+from ..scores.splines import smooth
 
 __all__ = ["kci", "kernel_test"]
 

@@ -1,5 +1,6 @@
 """Graph scores: regressions, criteria, and the scores that they make together."""
 
+from .additive import Additive, AdditiveOnTable
 from .bge import BGe, NormalWishart, NormalWishartOnTable
 from .criteria import BIC, CRITERIA, Criterion, LeastSquares, as_criterion, is_criterion
 from .gp import GaussianProcess
@@ -13,6 +14,8 @@ __all__ = [
     "BIC",
     "CRITERIA",
     "REGRESSIONS",
+    "Additive",
+    "AdditiveOnTable",
     "BGe",
     "Criterion",
     "FunctionScore",

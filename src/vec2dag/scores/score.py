@@ -17,6 +17,7 @@ from .._settings import Settings
 from ..graph import as_adjacency
 from ..knowledge import Constraints, Knowledge
 from ..moments import Moments
+from .additive import Additive
 from .criteria import Criterion, as_criterion
 from .gp import GaussianProcess
 from .linear import Linear
@@ -26,7 +27,7 @@ from .regressors import SklearnRegression
 
 __all__ = ["REGRESSIONS", "FunctionScore", "GraphScore", "Score", "as_score", "bind", "describe", "needs_local"]
 
-REGRESSIONS: dict[str, Callable[[], Any]] = {"linear": Linear, "gp": GaussianProcess}
+REGRESSIONS: dict[str, Callable[[], Any]] = {"linear": Linear, "additive": Additive, "gp": GaussianProcess}
 
 
 class GraphScore:
@@ -107,7 +108,7 @@ class Score(GraphScore):
     ----------
     X : array of shape (n, d), Moments, or None
         The data; None when ``regression`` is an object that already holds them.
-    regression : {"linear", "gp"}, Linear, GaussianProcess, SklearnRegression, regressor, or Regression
+    regression : {"linear", "additive", "gp"}, Linear, Additive, GaussianProcess, or others
         ``"gp"`` is ``GaussianProcess()``; a regressor has ``fit`` and ``predict``; a Regression already holds data.
         ``"linear"`` by default.
     criterion : {"bic-nv", "bic-ev", "ebic-nv", "ebic-ev", "ls"} or Criterion, default "bic-nv"
@@ -318,8 +319,8 @@ def describe(regression: Any) -> Any:
     if isinstance(regression, type) or not any(hasattr(regression, name) for name in ("predict", "bind", "residual")):
         raise ValueError(
             f"regression={brief(regression)}: allowed are {', '.join(map(repr, REGRESSIONS))}, Linear(...), "
-            "GaussianProcess(...), SklearnRegression(...), objects with fit and predict, and objects that hold data "
-            "and have residual"
+            "Additive(...), GaussianProcess(...), SklearnRegression(...), objects with fit and predict, and objects "
+            "that hold data and have residual"
         )
     if isinstance(regression, Settings):
         regression.check()
