@@ -3,12 +3,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 .DELETE_ON_ERROR:
-.PHONY: demo test test-all fuzz check bench peers test-peers clean help
+.PHONY: demo test test-all fuzz check pictures bench peers test-peers clean help
 
 help:
-	@echo "make demo      discover the graph of the Sachs protein data, written to demo-out/"
+	@echo "make demo      discover the graph of the Sachs protein data: demo-out/ with a picture and a page"
 	@echo "make test      the test suite"
 	@echo "make test-all  the test suite with every optional dependency"
+	@echo "make pictures  the pictures of the documentation (with chromium, those of the report too)"
 	@echo "make fuzz      random tables, files and parameters: N=10000 cases, SEED=0 (a new seed, printed, if not given)"
 	@echo "make check     ruff and mypy, and pip-audit where it is installed"
 	@echo "make bench     the benchmarks (minutes; with the peers of make peers, hours)"
@@ -18,22 +19,24 @@ help:
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.core: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+$(VENV)/.demo: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[plot]"
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
-	@touch $@ $(VENV)/.core
+	@touch $@ $(VENV)/.demo
 
 # torch first and pinned: the newest one may arrive with gigabytes for graphics cards.
 $(VENV)/.all: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev,metrics,ci,sb3,cluster]" CausalDisco sb3-contrib
-	@touch $@ $(VENV)/.dev $(VENV)/.core
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev,metrics,ci,sb3,cluster]" \
+		CausalDisco sb3-contrib selenium
+	@touch $@ $(VENV)/.dev $(VENV)/.demo
 
-demo: $(VENV)/.core
-	$(BIN)/vec2dag discover sachs -o demo-out
+demo: $(VENV)/.demo
+	$(BIN)/vec2dag discover sachs -o demo-out --plot --report
+	@echo "look at demo-out/graph.png, and open demo-out/report.html in a browser: the graph beside the known one"
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -q -n auto
@@ -52,6 +55,10 @@ check: $(VENV)/.dev
 	@if [ -x $(BIN)/pip-audit ]; then $(BIN)/pip-audit --skip-editable --progress-spinner off; \
 	else echo "pip-audit is not installed in $(VENV): known faults of dependencies were not looked for"; fi
 
+pictures: $(VENV)/.dev
+	$(BIN)/python -m docs.pictures
+	$(BIN)/python -m docs.screenshots
+
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.throughput
 	$(BIN)/python -m benchmarks.engine
@@ -62,6 +69,8 @@ bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.posterior all
 	$(BIN)/python -m benchmarks.bootstrap
 	$(BIN)/python -m benchmarks.budgets
+	$(BIN)/python -m benchmarks.streaming
+	$(BIN)/python -m benchmarks.report
 
 # An environment of their own: their requirements must not decide ours (lingam wants scipy < 1.14, rcd pandas < 3).
 PEERS := .venv-peers

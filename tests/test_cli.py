@@ -112,7 +112,7 @@ def test_discover_finds_the_graph_and_prints_it(run, put, X, tmp_path):
     assert "400 rows, 4 columns, 3 edges, ebic-nv" in result.out
     np.testing.assert_array_equal(adjacency(tmp_path / "out"), TRUTH)
     assert sorted(file.name for file in (tmp_path / "out").iterdir()) == sorted(
-        [*GRAPHS, "cpdag.csv", "edges.csv", "run.json"]
+        [*GRAPHS, "cpdag.csv", "edges.csv", "run.json", "summary.json"]
     )
 
 

@@ -1,6 +1,5 @@
 """Full disks, killed processes, closed pipes, places that cannot be written: true sentences and whole files."""
 
-import contextlib
 import csv
 import errno
 import importlib.util
@@ -16,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 import networkx as nx
@@ -31,6 +31,7 @@ from vec2dag import ALIAS, LocalCache, Score, _compiled
 from vec2dag.cli import main
 from vec2dag.files.graphs import read_graph, write_graph
 from vec2dag.files.tables import cell_text, csv_cell, read_table, write_table
+from vec2dag.progress import ProgressLine
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals, limits and permissions of POSIX")
 
@@ -169,7 +170,7 @@ def earlier(tmp_path, capsys):
 def belong_together(folder):
     """The names of the nodes that all files of a folder agree on."""
     files = {name: text for name, text in content(folder).items() if not name.endswith(".tmp")}
-    assert sorted(files) == sorted([*GRAPHS, "edges.csv", "run.json"])
+    assert sorted(files) == sorted([*GRAPHS, "edges.csv", "run.json", "summary.json"])
     names = {read_graph(folder / name)[1] for name in GRAPHS}
     assert len(names) == 1
     run = json.loads(files["run.json"])
@@ -224,7 +225,7 @@ def test_a_disk_that_is_really_full(table, tmp_path, capsys):
     if (
         shutil.which("mount") is None
         or subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", "size=64k", "none", disk], check=False, capture_output=True
+            ["mount", "-t", "tmpfs", "-o", "size=128k", "none", disk], check=False, capture_output=True
         ).returncode
     ):
         pytest.skip("a small disk can only be mounted with the right to do so")
@@ -474,11 +475,11 @@ def test_killed_at_any_moment(start, tmp_path, command, kills):
 
 
 def test_termination_writes_the_best_graph_so_far(table, tmp_path, monkeypatch, capsys):
-    @contextlib.contextmanager
-    def terminating(_):
-        yield lambda progress: os.kill(os.getpid(), signal.SIGTERM) if progress.step == 3 else None
+    def terminating(_, progress):
+        if progress.step == 3:
+            os.kill(os.getpid(), signal.SIGTERM)
 
-    monkeypatch.setattr("vec2dag.estimator.progress_bar", terminating)
+    monkeypatch.setattr(ProgressLine, "callback", property(lambda line: partial(terminating, line)))
     arguments = ["discover", str(table), "-o", str(tmp_path / "out"), "--algorithm", "ppo", "--n-steps", "100000"]
     assert main(arguments) == 143
     assert "interrupted, not converged" in capsys.readouterr().out

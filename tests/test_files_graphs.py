@@ -141,6 +141,26 @@ def test_an_unwritable_folder_is_an_input_error(put):
 
 JSON = '{"nodes": ["a", "b", "c"], "edges": [{"source": "a", "target": "b"}, {"source": "b", "target": "c"}]}'
 DOT = 'strict digraph "g" {\n# c\n rankdir=LR node [shape=box] // x\n a; /* y */ "a"->b [w=-1.5];b->c}'
+TETRAD = """
+Graph Nodes:
+a;b,(c)
+
+Graph Edges:
+1. a --> b
+2. c <-- b dd nl
+
+Graph Attributes:
+BIC: -1.5
+"""
+GML = """Creator "somebody"
+Version 1
+graph
+[
+  comment "a -> b" directed 1 # and more
+  node [ id 7 label "a" graphics [ x 1.5 y -2E3 fill "#FFF" ] ] node [ id 8 label "&#98;" ] node [ id 9 label "c" ]
+  edge [ source 7 target 8 value +INF ] edge [ source 8 target 9 ]
+]
+"""
 
 
 @pytest.mark.parametrize(
@@ -166,6 +186,8 @@ DOT = 'strict digraph "g" {\n# c\n rankdir=LR node [shape=box] // x\n a; /* y */
         ("digraph { a -> b -> c; }", "g.dot", "abc"),
         (DOT, "g.gv", "abc"),
         (JSON, "g.json", "abc"),
+        (TETRAD, "g.txt", "abc"),
+        (GML, "g.gml", "abc"),
     ],
 )
 def test_graphs_as_others_write_them(put, content, name, nodes):
@@ -186,6 +208,9 @@ def test_a_cpdag_may_be_read(put, tmp_path):
     assert read_graph(put("0,1\n1,0\n"))[0].tolist() == both
     nx.write_graphml(nx.Graph([("a", "b")]), tmp_path / "g.graphml")
     assert read_graph(tmp_path / "g.graphml")[0].tolist() == both
+    nx.write_gml(nx.Graph([("a", "b")]), tmp_path / "g.gml")
+    assert read_graph(tmp_path / "g.gml")[0].tolist() == both
+    assert read_graph(put("Graph Nodes:\na;b\n\nGraph Edges:\n1. a --- b\n", "g.txt"))[0].tolist() == both
 
 
 def test_comments_above_a_graph_are_left_out_with_a_note(put):
@@ -270,7 +295,7 @@ def test_graphml_of_igraph_keeps_names_in_an_attribute(tmp_path):
         ("1,1\n0,0\n", "g.csv", r"node\(s\) '0' have an edge to themselves"),
         ("source,target\na\n", "g.csv", "needs 2 cells"),
         ("source,target\n", "g.csv", "no nodes"),
-        ("source,target\na,\n", "g.csv", "an edge without a name at one end: 'a', ''"),
+        ("source,target\n,a\n", "g.csv", "an edge without a name at one end: '', 'a'"),
         ("source,target,direction\na,b,up\n", "g.csv", "must be 'free', 'oriented' or 'known', got 'up'"),
         ("from,to,cause,effect\na,b,c,d\n", "g.csv", "from and to or cause and effect; call them source and target"),
         ("%PDF-1.4", "g.csv", "this is a PDF document"),
@@ -287,6 +312,22 @@ def test_graphml_of_igraph_keeps_names_in_an_attribute(tmp_path):
         ('{"nodes": [1], "edges": []}', "g.json", "strings"),
         ('{"nodes": ["a"], "edges": [{"source": "a", "target": "b"}]}', "g.json", "'b', which is no node"),
         ("<graphml", "g.graphml", "not a graph in GraphML"),
+        ("Graph Nodes:\na;b\n", "g.txt", "without 'Graph Edges:' is no graph of Tetrad"),
+        ("Graph Nodes:\na;b\n\nGraph Edges:\n1. a o-> b", "g.txt", "only edges --> and --- can be read, not '1. a o->"),
+        ("Graph Nodes:\na;b\n\nGraph Edges:\n1. a --> z", "g.txt", "'z', which is no node"),
+        ("", "g.gml", "not a graph in GML; expected is"),
+        ("creator [ ]", "g.gml", "not a graph in GML"),
+        ("graph [ directed 1", "g.gml", "unexpected 'the end of the file' in GML, where a key should be"),
+        ("graph [ directed", "g.gml", "unexpected 'the end of the file' in GML, where a value should be"),
+        ("graph [ ] ]", "g.gml", r"unexpected '\]' in GML, where a key should be"),
+        ("graph [ node ] ]", "g.gml", r"unexpected '\]' in GML, where a value should be"),
+        ("graph [ node [ label 3 ] ]", "g.gml", "a node or an edge has no 'id'"),
+        ("graph [ node [ id 1 ] node [ id 1 ] ]", "g.gml", "two nodes have the same id"),
+        ("graph [ node [ id 1 ] edge [ source 1 target 2 ] ]", "g.gml", "names the node '2', which is not there"),
+        ("graph [ ] graph [ ]", "g.gml", "more than one graph in one GML file"),
+        ("graph [ node [ id 1 graph [ ] ] ]", "g.gml", "more than one graph in one GML file"),
+        ("graph [ " + "a [ " * 100_000, "g.gml", "more than 50 levels of brackets"),
+        ('graph [\n label "open\n', "g.gml", "line 2: unexpected"),
         ("x", "g.pdf", r"unknown suffix '\.pdf'"),
     ],
 )
@@ -319,8 +360,8 @@ PIECES = [
 
 @given(
     content=st.binary(max_size=100) | st.lists(st.sampled_from(PIECES)).map(lambda pieces: " ".join(pieces).encode()),
-    start=st.sampled_from([b"", b"digraph { "]),
-    suffix=st.sampled_from(["csv", "txt", "json", "dot", "graphml", "npy", "npz"]),
+    start=st.sampled_from([b"", b"digraph { ", b"graph [ node [ id 0 ", b"Graph Nodes:\na;b\n\nGraph Edges:\n1. "]),
+    suffix=st.sampled_from(["csv", "txt", "json", "dot", "graphml", "gml", "npy", "npz"]),
 )
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_bytes_are_a_graph_or_an_input_error(tmp_path, content, start, suffix):
@@ -342,7 +383,7 @@ def test_any_bytes_are_a_graph_or_an_input_error(tmp_path, content, start, suffi
     assert names is None or len(names) == len(A)
 
 
-@pytest.mark.parametrize("name", ["g.json", "g.dot", "g.graphml", "g.csv", "g.txt"])
+@pytest.mark.parametrize("name", ["g.json", "g.dot", "g.graphml", "g.csv", "g.txt", "g.gml"])
 def test_the_number_of_nodes_is_looked_at_before_a_matrix_is_made(put, name):
     nodes = [f"n{i}" for i in range(30_000)]
     content = {
@@ -351,6 +392,7 @@ def test_the_number_of_nodes_is_looked_at_before_a_matrix_is_made(put, name):
         "g.graphml": "<graphml><graph>" + "".join(f'<node id="{n}"/>' for n in nodes) + "</graph></graphml>",
         "g.csv": "source,target\n" + "".join(f"{a},{b}\n" for a, b in itertools.pairwise(nodes)),
         "g.txt": "".join(f"{a} --> {b}\n" for a, b in itertools.pairwise(nodes)),
+        "g.gml": "graph [" + "".join(f'node [id {i} label "{n}"]' for i, n in enumerate(nodes)) + "]",
     }[name]
     path = put(content, name)
     with pytest.raises(InputError, match=r"30000 nodes would take 7.2 GB, more than the 4 GB allowed; --max-memory 8 "):
@@ -390,12 +432,14 @@ def test_pickles_are_never_loaded(tmp_path):
     assert read_graph(tmp_path / "g.npz")[0].tolist() == [[0, 1], [1, 0]], "beside a graph they do not matter"
 
 
-@pytest.mark.parametrize("file", [*FILES, "edges.txt", "graph.npz"])
+@pytest.mark.parametrize("file", [*FILES, "edges.txt", "graph.npz", "graph.gml", "tetrad.txt"])
 def test_graphs_out_of_pipes_and_packed(tmp_path, file):
     A, names = np.array([[0, 1], [0, 0]]), ("a", "b")
     write_graph(tmp_path, A, names)
     (tmp_path / "edges.txt").write_text("a --> b  0.5\n")
     np.savez(tmp_path / "graph.npz", A=A, names=names)
+    nx.write_gml(nx.DiGraph([names]), tmp_path / "graph.gml")
+    (tmp_path / "tetrad.txt").write_text("Graph Nodes:\na;b\n\nGraph Edges:\n1. a --> b\n")
     content = (tmp_path / file).read_bytes()
     if file != "graph.npz":
         (tmp_path / f"{file}.gz").write_bytes(gzip.compress(content))
@@ -422,6 +466,9 @@ def test_graphs_out_of_pipes_and_packed(tmp_path, file):
         ('digraph {{ "{evil}" "{evil}" -> {{ }}', "g.dot"),
         ("digraph {{ a -> {evil}: }}", "g.dot"),
         ("<{evil}", "g.graphml"),
+        ('graph [ node [ id 1 ] edge [ source 1 target "{evil}" ] ]', "g.gml"),
+        ("graph [ {evil}", "g.gml"),
+        ("Graph Nodes:\na\n\nGraph Edges:\n1. a o-o {evil}", "g.txt"),
     ],
 )
 def test_names_cannot_steer_a_terminal(put, content, name):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.2.0"
 
 if TYPE_CHECKING:
-    from . import datasets, metrics, prune, simulate
+    from . import datasets, interop, metrics, plot, prune, simulate
     from ._checks import DataWarning
     from .confidence.bootstrap import bootstrap
     from .confidence.effects import coefficients, effects
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .moments import Moments
     from .scores import (
         BIC,
+        Additive,
         BGe,
         Criterion,
         GaussianProcess,
@@ -51,6 +52,7 @@ __all__ = [
     "BIC",
     "PPO",
     "REINFORCE",
+    "Additive",
     "BGe",
     "Bootstrap",
     "Conditional",
@@ -81,10 +83,12 @@ __all__ = [
     "effects",
     "exact_search",
     "insertion_search",
+    "interop",
     "is_dag",
     "lagged",
     "maximally_oriented",
     "metrics",
+    "plot",
     "policy_gradient",
     "posterior",
     "prune",
@@ -114,6 +118,7 @@ _HOMES = {
     "moments": ("Moments",),
     "scores": (
         "BIC",
+        "Additive",
         "BGe",
         "Criterion",
         "GaussianProcess",

@@ -462,7 +462,7 @@ def data_warnings(X: NDArray[np.float64], names: Sequence[str], *, reads_units: 
         counted = listing(f"'{shown(labels[i])}' ({k})" for i, k in few)
         sentences.append(
             f"Columns with very few distinct values: {counted}; linear-Gaussian scores treat them as "
-            "continuous numbers."
+            "continuous numbers: trust the directions of their edges least, or leave them out."
         )
     return sentences
 

@@ -16,7 +16,16 @@ from threadpoolctl import threadpool_limits
 
 from ._checks import brief
 
-__all__ = ["OutOfTime", "dask_client", "effective_jobs", "one_blas_thread", "run_chunks", "run_each", "run_lazily", "until"]
+__all__ = [
+    "OutOfTime",
+    "dask_client",
+    "effective_jobs",
+    "one_blas_thread",
+    "run_chunks",
+    "run_each",
+    "run_lazily",
+    "until",
+]
 
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@ import math
 import platform
 import time
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy, deepcopy
 from dataclasses import replace
 from importlib.metadata import version
@@ -46,7 +46,7 @@ from .graph import as_adjacency, cpdag, maximally_oriented, skeleton, topologica
 from .knowledge import Knowledge
 from .metrics import r2_scores, sortability
 from .moments import Moments
-from .progress import announce_compilation, progress_bar
+from .progress import ProgressLine, announce_compilation
 from .scores import (
     CRITERIA,
     REGRESSIONS,
@@ -134,9 +134,9 @@ class ALIAS(BaseEstimator):
         on the units of the columns; ``"bic-ev"``, ``"ebic-ev"`` and ``"ls"`` (equal noise variances) read the variances
         themselves. The extended ones charge more for edges where there are many columns; ``"ebic-nv"`` is the default,
         ``"bic-nv"`` and ``"bic-ev"`` are the paper's. A callable takes an adjacency matrix (d, d) and returns a number.
-    regression : {"linear", "gp"}, Linear, GaussianProcess, SklearnRegression, or regressor, default "linear"
-        How nodes are regressed on their parents: linearly, by Gaussian processes (``"gp"`` is ``GaussianProcess()``,
-        the paper's), or by any estimator with ``fit`` and ``predict``.
+    regression : {"linear", "additive", "gp"}, settings of these, SklearnRegression, or regressor, default "linear"
+        How nodes are regressed on their parents: linearly, by sums of smooth functions, by Gaussian processes (``"gp"``
+        is ``GaussianProcess()``, the paper's), or by any estimator with ``fit`` and ``predict``.
     algorithm : {"auto", "local", "orders", "conditional", "credit", "ppo", "a2c", "reinforce"}, or settings
         How to search: ``PPO(n_steps=...)``, ``LocalSearch(chains=...)`` and so on; ``vec2dag.sb3.PPO(...)``,
         ``sb3.A2C(...)`` or any on-policy class of Stable-Baselines3. ``"auto"``, the default, is the conditional
@@ -177,7 +177,7 @@ class ALIAS(BaseEstimator):
         Threads; None uses every core. The result does not depend on it. A Score as the criterion keeps its own number.
     random_state : int, Generator, RandomState or None
     verbose : int, default 0
-        1 shows a progress bar on a terminal.
+        1 shows on a terminal what the fit is doing.
 
     Attributes
     ----------
@@ -375,7 +375,7 @@ class ALIAS(BaseEstimator):
             )
         # Tests of edges take their time too, where they look at rows.
         share = 1.0 if pruner is None or not getattr(pruner, "needs_rows", True) else 1.0 - PRUNING
-        with progress_bar(self.verbose) as callback:
+        with ProgressLine(bool(self.verbose), self.time_budget) as line:
             found = discover(
                 score,
                 rng=_generator(self.random_state),
@@ -384,25 +384,17 @@ class ALIAS(BaseEstimator):
                 refine=self.refine,
                 knowledge=None if self.knowledge is None else self._constraints.taken(self._columns),
                 time_budget=None if self.time_budget is None else share * self.time_budget,
-                callback=callback,
+                callback=line.callback,
                 checkpoint=self._checkpoint(),
             )
-        found = labels.restored(found)
-        if not found.ready:
-            if found.stopped == "interrupted":
-                raise KeyboardInterrupt("interrupted before a first graph was ready")
-            warn(f"the search had to end ({found.stopped}) before a first graph was ready: this is a part of one")
-        A = found.A.copy()
-        self.prune_table_: list[pruning.Verdict] = []
-        try:
+            found = labels.restored(found)
+            if not found.ready:
+                if found.stopped == "interrupted":
+                    raise KeyboardInterrupt("interrupted before a first graph was ready")
+                warn(f"the search had to end ({found.stopped}) before a first graph was ready: this is a part of one")
+            line.doing(f"pruning {int(found.A.sum())} edges")
             with until(math.inf if self.time_budget is None else start + self.time_budget):
-                A, self.prune_table_ = self._pruned(pruner, data, linear, found.A)
-        except OutOfTime:
-            found = replace(found, stopped="time")
-            warn("the time was over before pruning had ended: the graph is the one that the search found, not pruned")
-        except KeyboardInterrupt:
-            found = replace(found, stopped="interrupted")
-            warn("interrupted while pruning: the graph is the one that the search found, not pruned")
+                found, A = self._pruned_in_time(pruner, data, linear, found)
         self._describe(found, A, linear, score)
         self._diagnose(moments, score)
 
@@ -476,10 +468,11 @@ class ALIAS(BaseEstimator):
 
     def _warn_of(self, data: NDArray[np.float64] | Moments, score: GraphScore) -> None:
         """Say what in the table will mislead the score."""
-        if isinstance(data, Moments):
-            return
         reads_units = score.equal_variances or (score.linear is False and not self.standardized_)
-        sentences = data_warnings(data, self._names, reads_units=reads_units)
+        if isinstance(data, Moments):
+            sentences = data.doubts(reads_units=reads_units)
+        else:
+            sentences = data_warnings(data, self._names, reads_units=reads_units)
         if score.local is not None and (doubt := score.local.regression.doubt()) is not None:
             sentences.append(doubt)
         for sentence in sentences:
@@ -532,6 +525,22 @@ class ALIAS(BaseEstimator):
     def _checkpoint(self) -> Checkpoint | None:
         """The file of the search; without a seed of one's own the random numbers of the file are as good as any."""
         return None if self.checkpoint is None else Checkpoint(self.checkpoint, any_seed=self.random_state is None)
+
+    def _pruned_in_time(
+        self, pruner: Any, data: Any, linear: LinearOnTable, found: SearchResult
+    ) -> tuple[SearchResult, NDArray[np.uint8]]:
+        """What was found, and its graph after pruning, or before it if that had to end; sets ``prune_table_``."""
+        self.prune_table_: list[pruning.Verdict] = []
+        not_pruned = "the graph is the one that the search found, not pruned"
+        try:
+            A, self.prune_table_ = self._pruned(pruner, data, linear, found.A)
+            return found, A
+        except OutOfTime:
+            warn(f"the time was over before pruning had ended: {not_pruned}")
+            return replace(found, stopped="time"), found.A.copy()
+        except KeyboardInterrupt:
+            warn(f"interrupted while pruning: {not_pruned}")
+            return replace(found, stopped="interrupted"), found.A.copy()
 
     def _pruned(
         self, pruner: Any, data: Any, linear: LinearOnTable, A: NDArray[np.uint8]
@@ -740,7 +749,7 @@ class ALIAS(BaseEstimator):
             },
         }
 
-    def save(self, folder: PathLike, **about: Any) -> list[Path]:
+    def save(self, folder: PathLike, *, files: Mapping[str, bytes] | None = None, **about: Any) -> list[Path]:
         """Write the graph and how it was found to a folder, which is made if needed: all files or none.
 
         Parameters
@@ -748,6 +757,8 @@ class ALIAS(BaseEstimator):
         folder : path
             Receives ``edges.csv`` (``edges_``), ``graph.json``, ``adjacency.csv``, ``cpdag.csv`` (free directions both
             ways), ``graph.dot``, ``graph.graphml`` and ``run.json``.
+        files : mapping of str to bytes, optional
+            What else to write, by the names of the files.
         **about
             What else ``run.json`` should say first, as in ``data="table.csv"``; the values can be written as JSON.
 
@@ -761,7 +772,8 @@ class ALIAS(BaseEstimator):
         graph = graph_files(
             self.adjacency_matrix_, self._names, weights=self.weights_, free=self.free_, known=self.known_
         )
-        return write_together(folder, graph | {"edges.csv": columns_file(self.edges_), "run.json": as_json(content)})
+        own = {"edges.csv": columns_file(self.edges_), "run.json": as_json(content)}
+        return write_together(folder, graph | own | dict(files or {}))
 
 
 def _generator(random_state: Any) -> np.random.Generator:

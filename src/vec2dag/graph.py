@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _kernels
-from ._checks import as_numbers, as_real, brief, number
+from ._checks import as_numbers, as_real, brief, listing, number
 
 if TYPE_CHECKING:
     from .knowledge import Constraints
@@ -20,6 +20,7 @@ __all__ = [
     "dag2vec",
     "is_dag",
     "maximally_oriented",
+    "one_dag",
     "skeleton",
     "topological_order",
     "vec2dag",
@@ -299,3 +300,54 @@ def _closed_by_rules(
 def _count(left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.float32]:
     """Matrix product of 0/1 matrices in float32: exact up to 2^24 and through BLAS, unlike integers."""
     return left.astype(np.float32) @ right.astype(np.float32)
+
+
+def one_dag(C: ArrayLike) -> NDArray[np.uint8]:
+    """One DAG of the Markov equivalence class ``C``: free edges are directed without a new collider or a cycle.
+
+    Sinks are removed one by one (Dor and Tarsi 1992), the last of those that qualify first, so that where the choice is
+    free earlier columns cause later ones. All DAGs of the class fit the data equally well: nothing speaks for this one.
+
+    Parameters
+    ----------
+    C : array-like of shape (d, d)
+        ``C[i, j] = C[j, i] = 1`` for an edge of free direction (:func:`vec2dag.cpdag`).
+
+    Returns
+    -------
+    A : ndarray of shape (d, d), uint8
+
+    Raises
+    ------
+    ValueError
+        There is no such DAG.
+    """
+    pattern = as_adjacency(C, "C").astype(bool)
+    if pattern.ndim != 2:
+        raise ValueError(f"C must have shape (d, d), got {pattern.shape}")
+    adjacent, free = pattern | pattern.T, pattern & pattern.T
+    A = pattern & ~pattern.T
+    left = list(range(len(pattern)))
+    while left:
+        sink = next((x for x in reversed(left) if _can_be_last(x, left, A, free, adjacent)), None)
+        if sink is None:
+            raise ValueError(
+                f"C is no equivalence class: the edges among its nodes {listing(map(str, left))} cannot be directed "
+                "without a cycle or a new collider"
+            )
+        left.remove(sink)
+        neighbours = [y for y in left if free[y, sink]]
+        A[neighbours, sink] = True
+    return A.astype(np.uint8)
+
+
+def _can_be_last(
+    x: int, left: list[int], A: NDArray[np.bool_], free: NDArray[np.bool_], adjacent: NDArray[np.bool_]
+) -> bool:
+    """Whether all free edges of x may point to it: it causes nothing, and would not join causes that are apart."""
+    if A[x, left].any():
+        return False
+    around = [y for y in left if adjacent[x, y]]
+    undecided = [y for y in around if free[x, y]]
+    apart = ~adjacent[np.ix_(undecided, around)]
+    return bool(apart.sum() == len(undecided))  # nobody is adjacent to itself

@@ -1,5 +1,6 @@
-"""What a person sees while waiting: a progress bar, and that kernels are being compiled."""
+"""What a person sees while waiting: what a fit is doing, and that kernels are being compiled."""
 
+import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -7,26 +8,59 @@ from typing import Any
 
 from .search import Progress
 
-__all__ = ["announce_compilation", "progress_bar"]
+__all__ = ["ProgressLine", "announce_compilation"]
 
 
-@contextmanager
-def progress_bar(verbose: int) -> Iterator[Callable[[Progress], None] | None]:
-    """A progress bar on a terminal, or nothing."""
-    if not verbose:
-        yield None
-        return
-    from tqdm import tqdm
+class ProgressLine:
+    """A line on a terminal that says what a fit is doing; nothing where there is no terminal, or nobody asks.
 
-    with tqdm(disable=None, unit="step", leave=False) as bar:
+    Parameters
+    ----------
+    shown : bool
+    seconds : float, optional
+        Of the time budget.
+    """
 
-        def show(progress: Progress) -> None:
-            bar.total = progress.n_steps
-            bar.set_postfix_str(f"score {progress.best_score:.5f}", refresh=False)
-            bar.n = progress.step
-            bar.refresh()
+    def __init__(self, shown: bool, seconds: float | None = None) -> None:
+        self.seconds: float | None = seconds
+        self.bar: Any = None
+        if shown:
+            from tqdm import tqdm
 
-        yield show
+            # disable=None: nothing where stderr is no terminal
+            self.bar = tqdm(disable=None, leave=False, bar_format="{desc}")
+
+    def __enter__(self) -> "ProgressLine":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.bar is not None:
+            self.bar.close()
+
+    @property
+    def callback(self) -> Callable[[Progress], None] | None:
+        """What a search should tell of its steps; None if nobody would see it."""
+        return None if self.bar is None or self.bar.disable else self.searching
+
+    def searching(self, progress: Progress) -> None:
+        """Show how far a search has come."""
+        of = "" if progress.n_steps is None else f" of {progress.n_steps}"
+        self.doing(
+            f"searching: step {progress.step}{of}, score {progress.best_score:.5f}, {int(progress.mode.sum())} edges, "
+            f"{progress.seconds:.0f} s{self._left(progress)}"
+        )
+
+    def _left(self, progress: Progress) -> str:
+        """How long it may still take: what is left of the budget, or at the same pace if the steps are known."""
+        left = math.inf if self.seconds is None else max(0.0, self.seconds - progress.seconds)
+        if progress.n_steps is not None and progress.step:
+            left = min(left, progress.seconds * (progress.n_steps - progress.step) / progress.step)
+        return "" if math.isinf(left) else f", {left:.0f} s left at most"
+
+    def doing(self, what: str) -> None:
+        """Show what is being done."""
+        if self.bar is not None:
+            self.bar.set_description_str(what)
 
 
 @contextmanager

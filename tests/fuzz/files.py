@@ -15,7 +15,9 @@ import pandas as pd
 from numpy.random import Generator
 
 from vec2dag.cli import main
+from vec2dag.files.graph_writers import as_bytes
 from vec2dag.files.graphs import read_graph, write_graph
+from vec2dag.files.stated import FREE, Edge
 from vec2dag.files.tables import read_table
 
 from .known import check_options, known_options
@@ -69,6 +71,9 @@ def command(rng: Generator, folder: Path) -> tuple[str, str]:
         true, first = written(rng, folder, GRAPHS, whole=0.7)
         estimate, described = written(rng, folder, GRAPHS) if rng.random() < 0.5 else (true, first)
         arguments = ["evaluate", str(true), str(estimate), *some(rng, "--json", "--adjustment", "--jsn")]
+        if rng.random() < 0.5:
+            target = folder / f"converted.{rng.choice(['json', 'gml', 'dot', 'csv', 'txt', 'npz', 'graphml', 'x'])}"
+            arguments = ["convert", str(true), str(target), *some(rng, "--dag", "--cpdag", "--json", "--too")]
     else:
         file, described = written(rng, folder, TABLES, whole=0.7)
         arguments = ["discover", str(file), "-o", str(folder / "out"), *options(rng)]
@@ -85,7 +90,7 @@ def command(rng: Generator, folder: Path) -> tuple[str, str]:
         check_printable(line, "stderr")
     spoken = [line for line in lines if not re.match("vec2dag: (warning|compiling)", line)]
     if code == 2:
-        if not lines or not re.match("vec2dag( discover| evaluate)?: ", lines[-1]):
+        if not lines or not re.match("vec2dag( discover| evaluate| convert)?: ", lines[-1]):
             raise Broken(f"exit code 2 without a sentence: {said!r}")
         usage = lines[0].startswith("usage:")
         if not usage and len(spoken) != 1:
@@ -282,6 +287,18 @@ def written_graph(name: str) -> Callable[[Generator], bytes]:
     return make
 
 
+def converted(form: str) -> Callable[[Generator], bytes]:
+    """A graph in a format of other programs; Tetrad takes only plain names."""
+
+    def make(rng: Generator) -> bytes:
+        A, names = random_graph(rng)
+        nodes = [f"n{i}" for i in range(len(names))] if form == "tetrad" else list(names)
+        edges = [Edge(nodes[i], nodes[j], float(rng.normal()), FREE) for i, j in np.argwhere(A).tolist()]
+        return as_bytes(edges, nodes, form)
+
+    return make
+
+
 def csv_graph(rng: Generator) -> bytes:
     A, _ = random_graph(rng)
     if rng.random() < 0.3:
@@ -333,5 +350,5 @@ TABLES: dict[str, Callable[[Generator], bytes]] = {
 }  # fmt: skip
 GRAPHS: dict[str, Callable[[Generator], bytes]] = {
     ".json": json_graph, ".csv": csv_graph, ".npy": npy_graph, ".npz": npz_graph, ".dot": written_graph("graph.dot"),
-    ".graphml": graphml,
+    ".graphml": graphml, ".gml": converted("gml"), ".txt": converted("tetrad"),
 }  # fmt: skip

@@ -1,6 +1,7 @@
-"""The command line: ``vec2dag discover DATA -o DIR``, and ``bootstrap``, ``simulate`` and ``evaluate`` around it."""
+"""The command line: ``vec2dag discover DATA -o DIR``, and ``bootstrap``, ``report`` and so on."""
 
 import argparse
+import shlex
 import signal
 import sys
 import threading
@@ -9,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from .. import __version__
-from . import bootstrap, discover, evaluate, simulate
+from . import bootstrap, convert, discover, evaluate, report, simulate
 from .shared import BAD_INPUT, DONE, INTERRUPTED, TERMINATED, flush, say
 
 __all__ = ["main"]
@@ -26,6 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         try:
             try:
                 arguments = parser().parse_args(argv)
+                arguments.command_line = shlex.join(["vec2dag", *(sys.argv[1:] if argv is None else map(str, argv))])
                 code = int(arguments.run(arguments))
             finally:
                 flush()
@@ -84,6 +86,6 @@ def parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"vec2dag {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for command in (discover, bootstrap, simulate, evaluate):
+    for command in (discover, bootstrap, report, convert, simulate, evaluate):
         command.add_to(commands)
     return parser

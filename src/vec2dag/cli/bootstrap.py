@@ -1,14 +1,24 @@
 """``vec2dag bootstrap``: how sure the edges of a table's graph are."""
 
 import argparse
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from .discover import add_model_options, is_terminal, model_parameters, stated_knowledge, time_series
-from .shared import BAD_INPUT, DONE, INTERRUPTED, add_table_options, load_table, say, seed, show
+from .shared import (
+    BAD_INPUT,
+    DONE,
+    INTERRUPTED,
+    add_output_options,
+    add_table_options,
+    deliver,
+    load_data,
+    noting,
+    seed,
+    telling,
+)
 
 __all__ = ["add_to", "run"]
 
@@ -66,58 +76,50 @@ def add_to(commands: Any) -> None:
     samples.add_argument("--scheduler", metavar="ADDRESS", help="of a Dask cluster that does the work")
     add_model_options(p)
     add_table_options(p.add_argument_group("table"))
-    p.add_argument("-q", "--quiet", action="store_true", help="print nothing but warnings and errors")
+    add_output_options(p)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, fit many times, write, print."""
     from .._checks import share
-    from ..files.atomic import InputError, check_writable
+    from ..files.atomic import as_json, check_writable
 
     parameters = model_parameters(arguments)
     share("--threshold", arguments.threshold)
     check_writable(arguments.output)
-    X, names, notes = load_table(arguments)
+    X, names, notes = load_data(arguments, parameters, again=arguments.method != "parametric")
+    with telling(notes):
+        from ..confidence import bootstrap
+        from ..estimator import ALIAS
 
-    from ..confidence import bootstrap
-    from ..estimator import ALIAS
-
-    knowledge = stated_knowledge(arguments)
-    series = time_series(arguments, X, names)
-    if series is not None:
-        X, names, knowledge = series.X, series.names, series.knowledge | knowledge
-        notes.append("rows of a time series are drawn as if all that connects them were in the columns of --lags")
-    # The options that are about all samples, and not about the fit of one.
-    for shared in ("time_budget", "checkpoint", "n_jobs", "random_state"):
-        del parameters[shared]
-    with _cluster(arguments.scheduler), warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        result = bootstrap(
-            ALIAS(**parameters, knowledge=knowledge),
-            X,
-            arguments.samples,
-            arguments.method,
-            names=names,
-            n_jobs=arguments.jobs,
-            random_state=arguments.seed,
-            time_budget=arguments.time_budget,
-            checkpoint=arguments.checkpoint,
-            verbose=int(is_terminal() and not arguments.quiet),
-        )
-    notes += dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, UserWarning))
-    for note in notes:
-        say(f"warning: {note}")
-    summary = result.summary(arguments.threshold)
-    try:
-        result.save(arguments.output, arguments.threshold, data=str(arguments.data), warnings=notes)
-    except InputError as error:
-        # what may have taken hours is not lost, however quiet it was meant to be
-        say(str(error))
-        show(f"{summary}; not written")
-        return BAD_INPUT
-    if not arguments.quiet:
-        written = f"; written to {arguments.output}"
-        show(f"{summary}{written}", written)
+        knowledge = stated_knowledge(arguments)
+        with noting(notes):
+            series = time_series(arguments, X, names)
+        if series is not None:
+            X, names, knowledge = series.X, series.names, series.knowledge | knowledge
+            notes.append("rows of a time series are drawn as if all that connects them were in the columns of --lags")
+        # The options that are about all samples, and not about the fit of one.
+        for shared in ("time_budget", "checkpoint", "n_jobs", "random_state"):
+            del parameters[shared]
+        with _cluster(arguments.scheduler), noting(notes):
+            result = bootstrap(
+                ALIAS(**parameters, knowledge=knowledge),
+                X,
+                arguments.samples,
+                arguments.method,
+                names=names,
+                n_jobs=arguments.jobs,
+                random_state=arguments.seed,
+                time_budget=arguments.time_budget,
+                checkpoint=arguments.checkpoint,
+                verbose=int(is_terminal() and not arguments.quiet),
+            )
+        about = {"data": str(arguments.data), "warnings": list(dict.fromkeys(notes))}
+        text = result.summary(arguments.threshold)
+        if arguments.json:
+            text = as_json({"pairs": list(result.edges().rows), "run": about | result.run()}).decode()
+        if not deliver(lambda: result.save(arguments.output, arguments.threshold, **about), text, arguments):
+            return BAD_INPUT
     return INTERRUPTED if result.stopped == "interrupted" else DONE
 
 
@@ -127,15 +129,9 @@ def _cluster(address: str | None) -> Iterator[None]:
     if address is None:
         yield
         return
-    try:
-        from distributed import Client
-    except ImportError as error:
-        raise ImportError('--scheduler needs Dask: pip install "vec2dag[cluster]"') from error
     import joblib
 
-    try:
-        client = Client(address, timeout=10)
-    except (OSError, ValueError) as error:
-        raise ValueError(f"--scheduler {address}: no Dask scheduler answers there ({error})") from error
-    with client, joblib.parallel_config(backend="dask"):
+    from .._parallel import dask_client
+
+    with dask_client(address), joblib.parallel_config(backend="dask"):
         yield

@@ -2,13 +2,27 @@
 
 import argparse
 import csv
+import io
+import json
 import sys
-import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from .shared import BAD_INPUT, DONE, INTERRUPTED, add_table_options, load_table, noting, say, seed, show
+from .shared import (
+    BAD_INPUT,
+    DONE,
+    INTERRUPTED,
+    add_output_options,
+    add_table_options,
+    bundled,
+    deliver,
+    load_data,
+    noting,
+    seed,
+    telling,
+)
 
 __all__ = [
     "add_model_options",
@@ -25,13 +39,13 @@ Learn the causal graph (a DAG) behind a table and write it to a folder.
 
 DATA is a CSV, TSV, Parquet, NPY or NPZ file, packed with gzip or not, with one row per observation and one
 numeric column per variable; - for the standard input; or the name of a bundled dataset (sachs). The folder
-receives edges.csv, graph.json, adjacency.csv, cpdag.csv, graph.dot, graph.graphml and run.json (what was run,
-with which versions and seed, in how many seconds).
+receives edges.csv, graph.json, adjacency.csv, cpdag.csv, graph.dot, graph.graphml, run.json (what was run, with
+which versions and seed, in how many seconds) and summary.json (what vec2dag report shows of the data).
 """
 
 EXAMPLES = """\
 examples:
-  vec2dag discover sachs -o out
+  vec2dag discover sachs -o out --plot --report           with a picture, and a page for a browser
   vec2dag discover table.csv -o out --criterion bic-ev    equal noise variances: directions are identified
   vec2dag discover table.csv -o out --regression gp       nonlinear: Gaussian processes, then CAM pruning
   vec2dag discover table.csv -o out --time-budget 60      the best graph found in a minute
@@ -67,7 +81,10 @@ def add_to(commands: Any) -> None:
     search.add_argument("--seed", type=seed, default=0, metavar="N", help="same seed, same graph (default: 0)")
     search.add_argument("--jobs", type=int, metavar="N", help="threads (default: every core)")
     add_table_options(p.add_argument_group("table"))
-    p.add_argument("-q", "--quiet", action="store_true", help="print nothing but warnings and errors")
+    looks = p.add_argument_group("to look at")
+    looks.add_argument("--plot", action="store_true", help='also a picture, graph.png: pip install "vec2dag[plot]"')
+    looks.add_argument("--report", action="store_true", help="also a page to explore in a browser, report.html")
+    add_output_options(p)
 
 
 def add_model_options(p: Any) -> Any:
@@ -84,7 +101,10 @@ def add_model_options(p: Any) -> Any:
     model.add_argument("--gamma", type=float, metavar="G", help="of bic: weight of the price for many columns, 0 to 1")
     model.add_argument("--discount", type=float, metavar="F", help="of bic: factor of the price ln n (default: 1)")
     model.add_argument(
-        "--regression", metavar="NAME", default="linear", help="linear (default); gp: Gaussian processes"
+        "--regression",
+        metavar="NAME",
+        default="linear",
+        help="linear (default); additive: sums of smooth functions; gp: Gaussian processes",
     )
     model.add_argument("--gp-alpha", type=float, metavar="V", help="variance of the noise (default: 1)")
     model.add_argument(
@@ -144,40 +164,69 @@ def add_model_options(p: Any) -> Any:
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, fit, write, print."""
-    from ..files.atomic import InputError, check_writable
+    from ..files.atomic import as_json, check_writable
 
     parameters = model_parameters(arguments)
     check_writable(arguments.output)
-    X, names, notes = load_table(arguments)
-    knowledge = stated_knowledge(arguments)
-    with noting(notes):
-        series = time_series(arguments, X, names)
-    for note in notes:
-        say(f"warning: {note}")
-    if series is not None:
-        X, names, knowledge = series.X, series.names, series.knowledge | knowledge
+    X, names, notes = load_data(arguments, parameters)
+    with telling(notes):
+        knowledge = stated_knowledge(arguments)
+        with noting(notes):
+            series = time_series(arguments, X, names)
+        if series is not None:
+            X, names, knowledge = series.X, series.names, series.knowledge | knowledge
 
-    from ..estimator import ALIAS
+        from ..estimator import ALIAS
 
-    model = ALIAS(**parameters, knowledge=knowledge, verbose=int(is_terminal() and not arguments.quiet))
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        model.fit(X, names=names)
-    told = list(dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, UserWarning)))
-    for note in told:
-        say(f"warning: {note}")
-    notes += told
-    try:
-        model.save(arguments.output, data=str(arguments.data), warnings=notes)
-    except InputError as error:
-        # what may have taken hours is not lost, however quiet it was meant to be
-        say(str(error))
-        show(f"{model.summary()}; not written")
-        return BAD_INPUT
-    if not arguments.quiet:
-        written = f"; written to {arguments.output}"
-        show(f"{model.summary()}{written}", written)
+        model = ALIAS(**parameters, knowledge=knowledge, verbose=int(is_terminal() and not arguments.quiet))
+        with noting(notes):
+            model.fit(X, names=names)
+        about = {
+            "data": str(arguments.data),
+            "command": arguments.command_line,
+            "warnings": list(dict.fromkeys(notes)),
+        }
+        text = model.summary()
+        if arguments.json:
+            text = as_json({"edges": list(model.edges_.rows), "run": model.run() | about}).decode()
+        files = _looks(model, X, arguments)
+        if not deliver(lambda: model.save(arguments.output, files=files, **about), text, arguments):
+            return BAD_INPUT
     return INTERRUPTED if model.search_.stopped == "interrupted" else DONE
+
+
+def _looks(model: Any, X: Any, arguments: argparse.Namespace) -> dict[str, bytes]:
+    """What a page shows beyond the graph and, if asked, page and picture; beside the true graph where that is known."""
+    from ..report import of_graph, of_model, page, summary
+
+    files = {"summary.json": json.dumps(summary(model, X), separators=(",", ":")).encode()}
+    dataset = bundled(arguments.data)
+    truth = dataset if dataset is not None and model.n_features_in_ == len(dataset.names) else None
+    if arguments.report:
+        source = replace(of_model(model, X), title=str(arguments.data), label="this graph")
+        other = None if truth is None else of_graph(truth.A, truth.names, "the known graph")
+        files["report.html"] = page(source, other).encode()
+    if arguments.plot:
+        files["graph.png"] = _picture(model, truth)
+    return files
+
+
+def _picture(model: Any, truth: Any) -> bytes:
+    """The graph as a PNG file, beside the true one if that is known."""
+    from .. import plot
+
+    if truth is None:
+        figure: Any = plot.graph(model).figure
+    else:
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(11, 5), layout="tight")
+        for ax, of, title in zip(figure.subplots(1, 2), (model, truth.A), ("found", "known"), strict=True):
+            plot.graph(of, names=None if of is model else truth.names, ax=ax)
+            ax.set_title(title)
+    content = io.BytesIO()
+    figure.savefig(content, format="png", dpi=150)
+    return content.getvalue()
 
 
 def stated_knowledge(arguments: argparse.Namespace) -> Any:

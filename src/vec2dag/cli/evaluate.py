@@ -14,9 +14,9 @@ EVALUATE = """\
 Compare an estimated graph with the true one.
 
 TRUE and EST are graphs in JSON, CSV (a matrix with or without names, or an edge list with columns source and
-target), NPY, NPZ, DOT or GraphML, or a TXT file with the table that discover prints; TRUE may also be the name of
-a bundled dataset (sachs), and one of them - for the standard input. Nodes are matched by name, or by position where
-a file has no names; those that an edge list does not name have no edges in it.
+target), NPY, NPZ, DOT, GML or GraphML, or a TXT file with Tetrad's text or the table that discover prints; TRUE may
+also be the name of a bundled dataset (sachs), and one of them - for the standard input. Nodes are matched by name,
+or by position where a file has no names; those that an edge list does not name have no edges in it.
 """
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import os
 import re
 import secrets
@@ -108,8 +109,16 @@ def write_together(directory: PathLike, content: Mapping[str, bytes], stale: Col
 
 
 def as_json(content: Any) -> bytes:
-    """JSON for people to read; what it does not know is written as text."""
-    return (json.dumps(content, indent=2, default=str) + "\n").encode()
+    """JSON for people to read; what it does not know is written as text, and what is no number as null."""
+    return (json.dumps(_with_nulls(content), indent=2, default=str, allow_nan=False) + "\n").encode()
+
+
+def _with_nulls(content: Any) -> Any:
+    if isinstance(content, Mapping):
+        return {key: _with_nulls(value) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [_with_nulls(value) for value in content]
+    return None if isinstance(content, float) and not math.isfinite(content) else content
 
 
 def _exchange(content: Mapping[Path, bytes], stale: Collection[Path] = ()) -> None:

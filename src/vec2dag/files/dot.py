@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from .._checks import shown
 from .atomic import InputError
+from .stated import FREE, KNOWN, ORIENTED, Edge, as_weight
 
 Token = tuple[str, str]
 
@@ -20,13 +20,13 @@ _TOKEN = re.compile(
 )
 
 
-def to_dot(edges: Iterable[Mapping[str, Any]], nodes: Iterable[str]) -> str:
+def to_dot(edges: Iterable[Edge], nodes: Iterable[str]) -> str:
     """A directed graph in DOT; edges of free direction are dashed and have no arrowhead.
 
     Parameters
     ----------
-    edges : iterable of mappings
-        Each with `source`, `target`, `weight` (a number or None) and `direction` ("free", "known" or "oriented").
+    edges : iterable of Edge
+        Of two that go both ways between the same nodes, the second is there and not drawn.
     nodes : iterable of str
         Names of all nodes.
 
@@ -41,16 +41,20 @@ def to_dot(edges: Iterable[Mapping[str, Any]], nodes: Iterable[str]) -> str:
         label = f" [label={_identifier(name)}]" if "\\" in name else ""
         body.append(f"  {_identifier(name)}{label};")
     any_free = False
+    drawn: set[tuple[str, str]] = set()
     for edge in edges:
         # Graphviz takes `weight` as a layout force, non-negative; the label says it instead
-        attributes = [] if edge["weight"] is None else [f'label="{edge["weight"]:.3g}"']
-        if edge["direction"] == "free":
+        attributes = [] if edge.weight is None else [f'label="{edge.weight:.3g}"']
+        if (edge.target, edge.source) in drawn:
+            attributes += ["style=invis", "constraint=false"]
+        elif edge.direction == FREE:
             any_free = True
             attributes += ["dir=none", "style=dashed"]
-        elif edge["direction"] == "known":
+        elif edge.direction == KNOWN:
             attributes.append("style=bold")
+        drawn.add((edge.source, edge.target))
         suffix = f" [{', '.join(attributes)}]" if attributes else ""
-        body.append(f"  {_identifier(edge['source'])} -> {_identifier(edge['target'])}{suffix};")
+        body.append(f"  {_identifier(edge.source)} -> {_identifier(edge.target)}{suffix};")
     legend = ["  // dashed, no arrowhead: the data do not determine the direction"] if any_free else []
     return "\n".join(["digraph {", *legend, *body, "}", ""])
 
@@ -59,8 +63,11 @@ def _identifier(name: str) -> str:
     return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def parse_dot(text: str, source: str) -> tuple[list[str], list[tuple[str, str]]]:
-    """Nodes and edges of a graph in DOT: plain statements, no subgraphs or ports; attributes are not read.
+def parse_dot(text: str, source: str) -> tuple[list[str], list[Edge]]:
+    """Nodes and edges of a graph in DOT: plain statements, no subgraphs or ports.
+
+    Of the attributes of an edge, a number as `label` is its weight, one without an arrowhead (`dir` or `arrowhead` is
+    "none") has a free direction, and a bold one is known, as :func:`to_dot` draws them.
 
     Parameters
     ----------
@@ -73,8 +80,8 @@ def parse_dot(text: str, source: str) -> tuple[list[str], list[tuple[str, str]]]
     -------
     nodes : list of str
         In order of appearance.
-    edges : list of (str, str)
-        From, to; an undirected edge appears in both directions.
+    edges : list of Edge
+        An undirected edge appears in both directions.
 
     Raises
     ------
@@ -87,7 +94,8 @@ def parse_dot(text: str, source: str) -> tuple[list[str], list[tuple[str, str]]]
     if not {"graph", "digraph"} & set(kinds) or opening not in tokens[:4]:
         raise InputError(f"{source}: not a graph in DOT; expected is 'digraph {{ a -> b; }}'")
     nodes: dict[str, None] = {}
-    edges: list[tuple[str, str]] = []
+    edges: list[Edge] = []
+    usual: dict[str, str] = {}
     position = tokens.index(opening) + 1
 
     def take(*marks: str) -> str:
@@ -110,17 +118,36 @@ def parse_dot(text: str, source: str) -> tuple[list[str], list[tuple[str, str]]]
         if take("="):
             take()
             continue
+        arrows = []
         while arrow := take("->", "--"):
+            arrows.append(arrow)
             ends.append(take())
-            edges.append((ends[-2], ends[-1]))
-            if arrow == "--":
-                edges.append((ends[-1], ends[-2]))
+        attributes = {}
         while take("["):
             while not take("]"):
-                take("=", ";", ",") or take()
+                if not take(";", ","):
+                    key = take()
+                    attributes[key.lower()] = take() if take("=") else ""
         if not is_keyword:
             nodes.update(dict.fromkeys(ends))
+        elif token.lower() == "edge":
+            usual |= attributes
+        for a, b, arrow in zip(ends, ends[1:], arrows, strict=False):
+            weight, direction = _meaning(usual | attributes)
+            edges.append(Edge(a, b, weight, direction if arrow == "->" else FREE))
+            if arrow == "--":
+                edges.append(Edge(b, a, weight, FREE))
     return list(nodes), edges
+
+
+def _meaning(attributes: dict[str, str]) -> tuple[float | None, str]:
+    """Weight and direction of an edge that is drawn with these."""
+    drawn = {key: attributes.get(key, "").lower() for key in ("dir", "arrowhead", "style")}
+    if drawn["dir"] == "none" or drawn["arrowhead"] == "none":
+        direction = FREE
+    else:
+        direction = KNOWN if drawn["style"] == "bold" else ORIENTED
+    return as_weight(attributes.get("label")), direction
 
 
 def _tokens(text: str, source: str) -> list[Token]:

@@ -7,13 +7,17 @@ from collections.abc import Sequence
 
 from .._checks import quoted, shown
 from .atomic import InputError
-
-Edges = list[tuple[str, str]]
+from .stated import FREE, KNOWN, ORIENTED, Edge, as_weight
+from .tables import cell_text, csv_cell
 
 _HEADINGS = (("source", "target"), ("from", "to"), ("cause", "effect"), ("parent", "child"))
-_DIRECTION = "direction"
-_FREE = ("free", "undirected", "--", "---")
-_ORIENTED = ("oriented", "known", "directed", "->", "-->", "==>")
+_DIRECTION, _WEIGHTS = "direction", ("weight", "coefficient")
+_WORDS = {
+    FREE: ("free", "undirected", "--", "---"),
+    KNOWN: ("known", "==>"),
+    ORIENTED: ("oriented", "directed", "->", "-->"),
+}
+_MEANING = {word: direction for direction, words in _WORDS.items() for word in words}
 # two blanks or more part the effect from the numbers after it: one may be part of a name
 _PRINTED = re.compile(r"\s*(?P<source>\S.*?)\s+(?P<arrow>-->|---|==>)\s+(?P<target>\S.*?)(?:\s{2,}\S.*)?\s*")
 _REMOVED = "removed by pruning ("
@@ -40,15 +44,17 @@ def find_ends(name: str, header: Sequence[str]) -> tuple[int, int] | None:
     return header.index(source), header.index(target)
 
 
-def listed_edges(name: str, header: Sequence[str], ends: tuple[int, int], rows: Sequence[Sequence[str]]) -> Edges:
-    """Edges of a table; one whose direction is free appears both ways.
+def listed_edges(
+    name: str, header: Sequence[str], ends: tuple[int, int], rows: Sequence[Sequence[str]]
+) -> tuple[list[Edge], list[str]]:
+    """Edges of a table, and the nodes without edges, which are sources without a target.
 
     Parameters
     ----------
     name : str
         What messages call the file.
     header : sequence of str
-        Headings, in lower case; `direction` may be among them.
+        Headings, in lower case; `direction`, and `weight` or `coefficient`, may be among them.
     ends : (int, int)
         Positions of the columns with the ends.
     rows : sequence of sequences of str
@@ -57,31 +63,51 @@ def listed_edges(name: str, header: Sequence[str], ends: tuple[int, int], rows: 
     if any(len(cells) != len(header) for cells in rows):
         raise InputError(f"{name}: every line of an edge list needs {len(header)} cells, as its header has")
     direction = header.index(_DIRECTION) if _DIRECTION in header else None
-    edges = []
+    weight = next((header.index(heading) for heading in _WEIGHTS if heading in header), None)
+    edges, alone = [], []
     for cells in rows:
-        source, target = (cells[end].strip() for end in ends)
-        if not source or not target:
+        said = ORIENTED if direction is None else cells[direction]
+        # blanks around names are typed for the eye, and so are those around directions: where these have none, as in
+        # files of this library, they are part of the name
+        padded = direction is None or said != said.strip()
+        source, target = (cell_text(cells[end].strip() if padded else cells[end]) for end in ends)
+        if not source.strip():
             raise InputError(f"{name}: an edge without a name at one end: {quoted(cells)}")
-        edges.append((source, target))
-        how = "oriented" if direction is None else cells[direction].strip().lower()
-        if how in _FREE:
-            edges.append((target, source))
-        elif how not in _ORIENTED:
+        if not target.strip():
+            alone.append(source)
+            continue
+        how = _MEANING.get(said.strip().lower())
+        if how is None:
             raise InputError(
-                f"{name}: the direction of an edge must be 'free', 'oriented' or 'known', got '{shown(how)}'"
+                f"{name}: the direction of an edge must be 'free', 'oriented' or 'known', got '{shown(said.strip())}'"
             )
-    return edges
+        edges.append(Edge(source, target, None if weight is None else _number(cells[weight]), how))
+    return edges, alone
 
 
-def printed_edges(text: str) -> Edges:
-    """Edges of lines such as `a --> b   0.53` and `a --- b`; the latter, of free direction, appear both ways."""
+def _number(cell: str) -> float | None:
+    """A weight, with a decimal comma or point."""
+    return as_weight(cell.replace(",", "."))
+
+
+def to_edge_list(edges: Sequence[Edge], nodes: Sequence[str]) -> str:
+    """A CSV file with a line for every edge, and one without a target for every node that has none."""
+    ends = {name for edge in edges for name in edge[:2]}
+    lines = ["source,target,direction,weight"]
+    for edge in edges:
+        weight = "" if edge.weight is None else repr(edge.weight)
+        lines.append(f"{csv_cell(edge.source)},{csv_cell(edge.target)},{edge.direction},{weight}")
+    lines += [f"{csv_cell(name)},,," for name in nodes if name not in ends]
+    return "\n".join([*lines, ""])
+
+
+def printed_edges(text: str) -> list[Edge]:
+    """Edges of lines such as `a --> b   0.53` and `a --- b`; their numbers are rounded, and not read."""
     edges = []
     for line in text.splitlines():
         if _REMOVED in line:
             break
         match = _PRINTED.fullmatch(line)
         if match:
-            edges.append((match["source"], match["target"]))
-            if match["arrow"] == "---":
-                edges.append((match["target"], match["source"]))
+            edges.append(Edge(match["source"], match["target"], direction=_MEANING[match["arrow"]]))
     return edges

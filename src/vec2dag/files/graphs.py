@@ -1,8 +1,7 @@
-"""Graphs in files: JSON, CSV, DOT, GraphML, NPY and NPZ, with every column name surviving each of them."""
+"""Graphs in files of many formats, with every column name surviving each of them."""
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,8 +14,9 @@ from .._checks import check_names, quoted
 from .atomic import InputError, PathLike, write_together
 from .dot import to_dot
 from .graph_readers import load_graph
+from .graph_writers import as_networkx, to_graphml, to_json, to_matrix
 from .opening import MAX_MEMORY, shown_path
-from .tables import csv_cell
+from .stated import FREE, KNOWN, ORIENTED, Edge
 
 if TYPE_CHECKING:
     import networkx
@@ -83,10 +83,10 @@ def graph_files(
     """What :func:`write_graph` writes, by the names of the files."""
     edges, nodes = _edges(A, names, weights, free, known)
     content = {
-        "graph.json": _to_json(edges, nodes),
-        "adjacency.csv": _to_csv(edges, nodes),
+        "graph.json": to_json(edges, nodes),
+        "adjacency.csv": to_matrix(edges, nodes),
         "graph.dot": to_dot(edges, nodes),
-        "graph.graphml": _to_graphml(to_networkx(A, names, weights, free, known)),
+        "graph.graphml": to_graphml(edges, nodes),
     }
     if free is not None:
         content[CPDAG] = _to_cpdag(edges, nodes)
@@ -97,7 +97,8 @@ def _stale(folder: Path) -> tuple[str, ...]:
     """The cpdag.csv that was written with the graph.json in this folder, if there are both."""
     try:
         earlier = json.loads((folder / "graph.json").read_bytes())
-        belongs = (folder / CPDAG).read_bytes() == _to_cpdag(earlier["edges"], earlier["nodes"]).encode("utf-8")
+        edges = [Edge(**edge) for edge in earlier["edges"]]
+        belongs = (folder / CPDAG).read_bytes() == _to_cpdag(edges, earlier["nodes"]).encode("utf-8")
     # whatever else these files may hold, they are not ours
     except Exception:
         return ()
@@ -131,21 +132,13 @@ def to_networkx(
     networkx.DiGraph
         The graph.
     """
-    import networkx as nx
-
-    edges, nodes = _edges(A, names, weights, free, known)
-    graph = nx.DiGraph()
-    graph.add_nodes_from(nodes)
-    for edge in edges:
-        attributes = {key: edge[key] for key in ("weight", "direction") if edge[key] is not None}
-        graph.add_edge(edge["source"], edge["target"], **attributes)
-    return graph
+    return as_networkx(*_edges(A, names, weights, free, known))
 
 
 def _edges(
     A: ArrayLike, names: Sequence[str], weights: ArrayLike | None, free: ArrayLike | None, known: ArrayLike | None
-) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
-    """Edges as dictionaries with source, target, weight and direction, and the checked names."""
+) -> tuple[list[Edge], tuple[str, ...]]:
+    """Edges, and the checked names."""
     adjacency = np.asarray(A)
     if adjacency.ndim != 2 or adjacency.shape[0] != adjacency.shape[1]:
         raise ValueError(f"A must be a square matrix, got shape {adjacency.shape}")
@@ -163,41 +156,20 @@ def _edges(
     if (F != F.T).any():
         raise ValueError("free must be symmetric: a direction is determined for both ends or for neither")
     edges = [
-        {
-            "source": nodes[i],
-            "target": nodes[j],
-            "weight": None if W is None else float(W[i, j]),
-            "direction": "free" if F[i, j] else "known" if K[i, j] else "oriented",
-        }
+        Edge(
+            nodes[i],
+            nodes[j],
+            weight=None if W is None else float(W[i, j]),
+            direction=FREE if F[i, j] else KNOWN if K[i, j] else ORIENTED,
+        )
         for i, j in np.argwhere(adjacency != 0)
     ]
     return edges, nodes
 
 
-def _to_json(edges: list[dict[str, Any]], nodes: tuple[str, ...]) -> str:
-    document = {"format": "vec2dag-graph", "version": 1, "nodes": nodes, "edges": edges}
-    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
-
-
-def _to_cpdag(edges: list[dict[str, Any]], nodes: Sequence[str]) -> str:
-    back = [{"source": e["target"], "target": e["source"]} for e in edges if e["direction"] == "free"]
-    return _to_csv([*edges, *back], nodes)
-
-
-def _to_csv(edges: list[dict[str, Any]], nodes: Sequence[str]) -> str:
-    present = {(edge["source"], edge["target"]) for edge in edges}
-    cell = {name: csv_cell(name) for name in nodes}
-    rows = [[cell[source], *(str(int((source, target) in present)) for target in nodes)] for source in nodes]
-    return "".join(",".join(row) + "\n" for row in [["", *cell.values()], *rows])
-
-
-def _to_graphml(graph: networkx.DiGraph) -> str:
-    import networkx as nx
-
-    text = io.BytesIO()
-    # the writer of the standard library, whether or not lxml is installed: the same bytes everywhere
-    nx.write_graphml_xml(graph, text)
-    return text.getvalue().decode("utf-8")
+def _to_cpdag(edges: Sequence[Edge], nodes: Sequence[str]) -> str:
+    back = [Edge(edge.target, edge.source) for edge in edges if edge.direction == FREE]
+    return to_matrix([*edges, *back], nodes)
 
 
 def read_graph(path: PathLike, *, encoding: str | None = None, max_memory: float = MAX_MEMORY) -> Graph:
@@ -209,10 +181,11 @@ def read_graph(path: PathLike, *, encoding: str | None = None, max_memory: float
         `.json` (as `write_graph` writes it); `.csv`, `.tsv` or `.txt` (a square matrix, nonzero = edge, with
         names in header and index, in the header only, or without names; or an edge list with columns `source`
         and `target`, or `from` and `to`, `cause` and `effect`, `parent` and `child`, whose nodes are those that have
-        edges: where a column `direction` says "free" the edge goes both ways; `.txt` also the table that `discover`
-        prints); `.npy`; `.npz` (key `A`, `B` or `W`, or its only square array; optional key `names`); `.dot` or `.gv`
-        (plain statements, no subgraphs or ports; attributes are not read); `.graphml`. Text may be packed as `.gz`.
-        `-` is the standard input; what comes out of it, or of another pipe, may be any of these.
+        edges and sources without a target: where a column `direction` says "free" the edge goes both ways; `.txt` also
+        the table that `discover` prints, and graphs of Tetrad); `.npy`; `.npz` (key `A`, `B` or `W`, or its only
+        square array; optional key `names`); `.dot` or `.gv` (plain statements, no subgraphs or ports); `.graphml`;
+        `.gml`. Text may be packed as `.gz`. `-` is the standard input; what comes out of it, or of another pipe, may
+        be any of these.
     encoding : str, optional
         Of text, as Python calls it.
     max_memory : float, default 4
