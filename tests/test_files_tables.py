@@ -507,6 +507,23 @@ def test_parquet_without_its_library_names_the_extra(put, monkeypatch):
         read_table(put("PAR1", "t.parquet"))
 
 
+def test_feather(tmp_path, put):
+    pytest.importorskip("pyarrow")
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"a": [1, 2], "b": [0.5, None], "s": ["x", "y"]})
+    for name in ("t.feather", "t.arrow"):
+        frame.to_feather(tmp_path / name)
+        X, names = read_table(tmp_path / name, exclude=["s"])
+        np.testing.assert_array_equal(X, [[1, 0.5], [2, np.nan]])
+        assert names == ("a", "b")
+    with pytest.raises(InputError, match=r"non-numeric column\(s\) 's' \("):
+        read_table(tmp_path / "t.feather")
+    with pytest.raises(InputError, match="not a readable Feather file"):
+        read_table(put("ARROW1", "bad.feather"))
+    with pytest.raises(InputError, match="allowed"):
+        read_table(tmp_path / "t.feather", exclude=["s"], max_memory=1e-9)
+
+
 def test_parquet(tmp_path, put):
     parquet = pytest.importorskip("pyarrow.parquet")
     pandas = pytest.importorskip("pandas")

@@ -37,7 +37,7 @@ __all__ = [
 DISCOVER = """\
 Learn the causal graph (a DAG) behind a table and write it to a folder.
 
-DATA is a CSV, TSV, Parquet, NPY or NPZ file, packed with gzip or not, with one row per observation and one
+DATA is a CSV, TSV, Parquet, Feather, NPY or NPZ file, packed or not, with one row per observation and one
 numeric column per variable; - for the standard input; or the name of a bundled dataset (sachs). The folder
 receives edges.csv, graph.json, adjacency.csv, cpdag.csv, graph.dot, graph.graphml, run.json (what was run, with
 which versions and seed, in how many seconds) and summary.json (what vec2dag report shows of the data).

@@ -159,6 +159,9 @@ def add_table_options(options: Any) -> None:
     options.add_argument(
         "--exclude", nargs="+", action="extend", default=[], metavar="NAME", help="leave these columns out"
     )
+    options.add_argument(
+        "--index-col", dest="exclude", nargs=1, action="extend", metavar="NAME", help="the column that names the rows"
+    )
     options.add_argument("--drop-constant", action="store_true", help="leave constant columns out instead of refusing")
     options.add_argument(
         "--missing",

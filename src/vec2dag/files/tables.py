@@ -66,8 +66,8 @@ def read_table(
     ----------
     path : str or path-like
         `.csv`, `.tsv` or `.txt`, as it is or packed as `.gz`; `.npy`; `.npz` (key `X`, or its only 2-D numeric array;
-        optional key `names`); `.parquet` (extra `data`). `-` is the standard input; what comes out of it, or of another
-        pipe, may be any of these.
+        optional key `names`); `.parquet`, `.feather` or `.arrow` (extra `data`). `-` is the standard input; what comes
+        out of it, or of another pipe, may be any of these.
     columns : sequence of str, optional
         Names of the columns to read, in this order. Other columns need not be numeric.
     exclude : sequence of str, default ()
@@ -299,52 +299,51 @@ def _read_numpy(file: Opened, options: Options) -> Table:
 
 
 @contextmanager
-def readable(name: str) -> Iterator[None]:
-    """Context in which a Parquet file is read, whose errors become an `InputError`."""
+def readable(name: str, kind: str = "Parquet") -> Iterator[None]:
+    """Context in which a file of this kind is read by pyarrow, whose errors become an `InputError`."""
     try:
         yield
     except InputError:
         raise
     # damaged files raise many types, from those of Arrow to those of the JSON that pandas puts into them
     except Exception as error:
-        raise InputError(f"{name}: not a readable Parquet file ({reason(error)})") from error
+        raise InputError(f"{name}: not a readable {kind} file ({reason(error)})") from error
 
 
 def parquet_file(file: Opened, options: Options) -> tuple[Any, tuple[str, ...]]:
     """An open Parquet file of pyarrow, and the names of the wanted columns, which are all numeric."""
     options.check_no_text(file.name)
     try:
-        import pyarrow as pa
         from pyarrow import parquet
     except ImportError as error:
         raise InputError(f'{file.name}: reading Parquet needs pyarrow: pip install "vec2dag[data]"') from error
-    is_number = (
-        pa.types.is_integer,
-        pa.types.is_floating,
-        pa.types.is_boolean,
-        pa.types.is_decimal,
-        pa.types.is_null,
-    )
     with readable(file.name):
         # a page at a time: by default pyarrow reads ahead until it has the whole file
         whole = parquet.ParquetFile(file.seekable(), pre_buffer=False, buffer_size=1 << 16)
         source = file.closing.enter_context(whole)
-        schema, n = source.schema_arrow, source.metadata.num_rows
-        # the index of a data frame is no variable; a range index is described in the metadata, not stored
-        index = [key for key in (schema.pandas_metadata or {}).get("index_columns", []) if isinstance(key, str)]
-        everything = schema.names if options.columns else [name for name in schema.names if name not in index]
-        names = checked_names(
-            file.name, [everything[i] for i in select(file.name, everything, options.columns, options.exclude)]
-        )
-        kinds = {name: schema.field(name).type for name in names}
-        text = [name for name, kind in kinds.items() if not any(is_(kind) for is_ in is_number)]
-        if text:
-            found = listing(f"'{shown(name)}' ({shown(str(kinds[name]))})" for name in text)
-            leave = " ".join(f"'{shown(name)}'" for name in text[:8]) + " ..." * (len(text) > 8)
-            raise InputError(f"{file.name}: non-numeric column(s) {found}; --exclude {leave} leaves them out")
-        if not n or not names:
-            raise InputError(f"{file.name}: the table is empty, shape ({n}, {len(names)})")
-    return source, names
+        return source, _numeric_names(file, options, source.schema_arrow, source.metadata.num_rows)
+
+
+def _numeric_names(file: Opened, options: Options, schema: Any, n: int) -> tuple[str, ...]:
+    """The names of the wanted columns of a table of ``n`` rows with a schema of pyarrow, which are all numeric."""
+    from pyarrow import types
+
+    numeric = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null)
+    # the index of a data frame is no variable; a range index is described in the metadata, not stored
+    index = [key for key in (schema.pandas_metadata or {}).get("index_columns", []) if isinstance(key, str)]
+    everything = schema.names if options.columns else [name for name in schema.names if name not in index]
+    names = checked_names(
+        file.name, [everything[i] for i in select(file.name, everything, options.columns, options.exclude)]
+    )
+    kinds = {name: schema.field(name).type for name in names}
+    text = [name for name, kind in kinds.items() if not any(is_(kind) for is_ in numeric)]
+    if text:
+        found = listing(f"'{shown(name)}' ({shown(str(kinds[name]))})" for name in text)
+        leave = " ".join(f"'{shown(name)}'" for name in text[:8]) + " ..." * (len(text) > 8)
+        raise InputError(f"{file.name}: non-numeric column(s) {found}; --exclude {leave} leaves them out")
+    if not n or not names:
+        raise InputError(f"{file.name}: the table is empty, shape ({n}, {len(names)})")
+    return names
 
 
 def arrow_columns(columns: Iterable[Any], rows: int) -> NDArray[np.float64]:
@@ -367,6 +366,21 @@ def _read_parquet(file: Opened, options: Options) -> Table:
         return np.ascontiguousarray(arrow_columns((table[name] for name in names), n)), names
 
 
+def _read_feather(file: Opened, options: Options) -> Table:
+    options.check_no_text(file.name)
+    try:
+        from pyarrow import feather
+    except ImportError as error:
+        raise InputError(f'{file.name}: reading Feather needs pyarrow: pip install "vec2dag[data]"') from error
+    with readable(file.name, "Feather"):
+        table = feather.read_table(file.seekable(), memory_map=False)
+        names = _numeric_names(file, options, table.schema, table.num_rows)
+        check_memory(
+            file.name, f"its table of shape {(len(table), len(names))}", 8 * len(table) * len(names), file.max_memory
+        )
+        return np.ascontiguousarray(arrow_columns((table[name] for name in names), len(table))), names
+
+
 _READERS: dict[str, Callable[[Opened, Options], Table]] = {
     ".csv": _read_text,
     ".tsv": _read_text,
@@ -374,9 +388,13 @@ _READERS: dict[str, Callable[[Opened, Options], Table]] = {
     ".npy": _read_numpy,
     ".npz": _read_numpy,
     ".parquet": _read_parquet,
+    ".feather": _read_feather,
+    ".arrow": _read_feather,
 }
 # What comes out of a pipe says in its first bytes what it is.
-_SIGNED = {"a NumPy array": ".npy", "a ZIP archive": ".npz", "a Parquet file": ".parquet"}
+_SIGNED = {
+    "a NumPy array": ".npy", "a ZIP archive": ".npz", "a Parquet file": ".parquet", "an Arrow file": ".feather",
+}  # fmt: skip
 
 
 def write_table(file: Path, X: NDArray[np.float64], names: Sequence[str]) -> None:

@@ -12,7 +12,9 @@ from scipy.spatial.distance import cdist
 
 from .._checks import brief, number, whole_number
 from .._settings import Settings
+from .additive import Additive
 from .lapack import positive_solve
+from .regression import Regression
 from .regressors import RowRegression, spread
 
 __all__ = ["GaussianProcess", "GaussianProcessFit"]
@@ -103,6 +105,10 @@ class GaussianProcess(RowRegression, Settings):
             number("offset", self.offset, least=0)
         whole_number("max_rows", self.max_rows, least=2)
         whole_number("inducing", self.inducing, least=2)
+
+    def simpler(self, X: Array, names: tuple[str, ...]) -> Regression:
+        """Additive regressions: on the paper's data their graphs are within a few edges of those of the processes."""
+        return Additive().bind(X, names)
 
     def doubt(self, X: Array) -> str | None:
         """A sentence if the noise is out of proportion to the columns of ``X`` (n, d); None if it is not."""

@@ -59,6 +59,10 @@ class Regression:
         """The same regression with the columns, all of them, in another order."""
         raise NotImplementedError(f"the columns of {self!r} stand in an order of their own")
 
+    def simpler(self) -> "Regression | None":
+        """A regression of another kind on the same table that costs far less and finds similar graphs; None if none."""
+        return None
+
     def thinned(self, step: int) -> "Regression | None":
         """The same regression on one row of ``step``, a cheap picture of the problem; None if it has no rows."""
         return None

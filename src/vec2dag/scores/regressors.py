@@ -39,6 +39,10 @@ class RowRegression:
         """Mean squared residual of ``y`` (n,) given parents ``Z`` (n, k), of which there may be none."""
         raise NotImplementedError
 
+    def simpler(self, X: NDArray[np.float64], names: tuple[str, ...]) -> Regression | None:
+        """See :meth:`Regression.simpler`, for the table ``X`` (n, d)."""
+        return None
+
     def doubt(self, X: NDArray[np.float64]) -> str | None:
         """A sentence that warns of using this regression on the table ``X`` (n, d); None if there is none."""
         return None
@@ -90,6 +94,10 @@ class OnRows(Regression):
     def taken(self, order: NDArray[np.int64]) -> "OnRows":
         """The same with the columns in another order."""
         return OnRows(self.method, np.ascontiguousarray(self.X[:, order]), tuple(self.names[k] for k in order))
+
+    def simpler(self) -> Regression | None:
+        """What the method has for this table."""
+        return self.method.simpler(self.X, self.names)
 
     def thinned(self, step: int) -> "OnRows":
         """On one row of ``step``, evenly spread: a cheap picture of the same problem."""

@@ -19,10 +19,10 @@ from .start import Start, policy_at
 
 __all__ = ["Orders"]
 
-# Costly regressions are searched on one row of THIN first, if that leaves FEWEST rows.
+# Costly regressions that have no simpler ones are searched on one row of THIN first, if that leaves FEWEST rows.
 THIN, FEWEST = 4, 100
-# Share of the time for that.
-THIN_SHARE = 0.25
+# Share of the time for such a guide.
+GUIDED = 0.25
 
 
 @dataclass
@@ -34,7 +34,8 @@ class Orders(Settings):
     of sigma along the score-function gradient of ranked rewards. A chain starts from random orders and ends after
     ``stall`` batches without improvement; the search ends when ``agree`` chains have ended at the best score.
 
-    Where regressions take their time, restarts are made on a quarter of the rows, and one chain on all of them.
+    Where regressions take their time, restarts are made with simpler ones (additive regressions guide Gaussian
+    processes), or on a quarter of the rows, and one chain with the regressions themselves on all rows.
 
     Parameters
     ----------
@@ -90,19 +91,21 @@ class Orders(Settings):
         )
 
     def _sparing(self, score: Score, rng: np.random.Generator, budget: Budget) -> SearchResult:
-        """Restarts on a part of the rows, one chain on all of them."""
+        """Restarts with simpler regressions or on a part of the rows, one chain with those of the score on all rows."""
         restarts, guide = self.filled(2, 2, 2), None
-        part = score.regression.thinned(THIN) if score.n >= THIN * FEWEST else None
-        if part is not None:
-            thinned = Score(None, part, score.criterion, n_jobs=score.local.n_jobs).under(score.constraints)
+        name, cheaper = "simpler regressions", score.regression.simpler()
+        if cheaper is None and score.n >= THIN * FEWEST:
+            name, cheaper = "a part of the rows", score.regression.thinned(THIN)
+        if cheaper is not None:
+            guiding = Score(None, cheaper, score.criterion, n_jobs=score.local.n_jobs).under(score.constraints)
             # What cannot be regressed on a part, a dummy variable for instance, may well be on the whole.
             with suppress(ValueError):
                 guide = budget.memory.once(
-                    "guide", rng, lambda: restarts.climb(thinned, rng, None, budget.part(THIN_SHARE))
+                    "guide", rng, lambda: restarts.climb(guiding, rng, None, budget.part(GUIDED))
                 )
         if guide is None:
             return restarts.climb(score, rng, None, budget)
-        start = Start("a part of the rows", topological_order(guide.A), guide.A)
+        start = Start(name, topological_order(guide.A), guide.A)
         if budget.cancelled:
             with score.local.unhurried():
                 value = float(score(guide.A))
