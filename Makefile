@@ -70,6 +70,7 @@ bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.bootstrap
 	$(BIN)/python -m benchmarks.budgets
 	$(BIN)/python -m benchmarks.streaming
+	$(BIN)/python -m benchmarks.scale
 	$(BIN)/python -m benchmarks.report
 
 # An environment of their own: their requirements must not decide ours (lingam wants scipy < 1.14, rcd pandas < 3).

@@ -551,3 +551,18 @@ def test_columns_in_another_order_are_refused(table):
     assert len(plot.pairs(model, frame)) == 6
     with pytest.raises(ValueError, match="in this order"):
         plot.pairs(model, frame[list("hgfedcba")])
+
+
+@pytest.mark.parametrize(
+    ("of", "sentence"),
+    [
+        (np.zeros((0, 0)), "d at least 1"),
+        (np.array([[0, np.nan], [0, 0]]), "finite numbers"),
+        (np.array([[0, 1e308], [0, 0]]), "finite numbers"),
+        (ALIAS(), "must be fitted first"),
+    ],
+)
+def test_what_is_no_graph_is_refused_alike(of, sentence):
+    for draw in (plot.graph, plot.adjacency):
+        with pytest.raises(ValueError, match=sentence):
+            draw(of)

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import inspect
+import json
 import math
 import platform
 import time
@@ -773,7 +774,19 @@ class ALIAS(BaseEstimator):
             self.adjacency_matrix_, self._names, weights=self.weights_, free=self.free_, known=self.known_
         )
         own = {"edges.csv": columns_file(self.edges_), "run.json": as_json(content)}
-        return write_together(folder, graph | own | dict(files or {}))
+        written = graph | own | dict(files or {})
+        return write_together(folder, written, stale=[name for name in _beside(Path(folder)) if name not in written])
+
+
+def _beside(folder: Path) -> list[str]:
+    """Files that show the graph of an earlier run in this folder, as it says itself: they would contradict another."""
+    try:
+        names = json.loads((folder / "run.json").read_bytes())["beside"]
+    # whatever else this file may hold, it is not ours
+    except Exception:
+        return []
+    ours = ("summary.json", "graph.png", "report.html")
+    return [name for name in names if name in ours] if isinstance(names, list) else []
 
 
 def _generator(random_state: Any) -> np.random.Generator:

@@ -174,11 +174,7 @@ def _drawing(of: Any, names: Sequence[str] | None) -> _Drawing:
         A = of.adjacency_matrix_
         strength = coefficients(of.moments_, A).standardised
         return _Drawing(A, tuple(of.graph_.nodes), of.free_, of.known_, strength)
-    pattern, values = as_adjacency(of, "of").astype(bool), np.asarray(as_real(of, "of"), np.float64)
-    if pattern.ndim != 2:
-        raise ValueError(f"of must be a fitted ALIAS, a Bootstrap or an array of shape (d, d), got {pattern.shape}")
-    if not np.isfinite(values).all():
-        raise ValueError("of must hold finite numbers, got NaN or infinity")
+    pattern, values = _matrix(of, "of")
     free = pattern & pattern.T
     # Along an order of the other edges those of free direction close no cycle.
     place = np.argsort(topological_order(pattern & ~free))
@@ -186,6 +182,21 @@ def _drawing(of: Any, names: Sequence[str] | None) -> _Drawing:
     plain = np.isin(values, (0.0, 1.0)).all()
     labels = default_names(len(A)) if names is None else check_names(names, len(A))
     return _Drawing(A, labels, free, np.zeros_like(free), None if plain else values, "coefficient", np.inf)
+
+
+def _matrix(of: Any, parameter: str) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+    """Where a graph (d, d) has edges, and its values."""
+    if hasattr(of, "get_params"):
+        raise ValueError(f"{parameter} must be fitted first, got {brief(of)}")
+    pattern, values = as_adjacency(of, parameter).astype(bool), np.asarray(as_real(of, parameter), np.float64)
+    if pattern.ndim != 2 or not len(pattern):
+        raise ValueError(
+            f"{parameter} must be a fitted ALIAS or an array of shape (d, d), d at least 1, got shape {pattern.shape}"
+        )
+    # the span of colours and widths would be infinite beyond
+    if not (np.abs(values) < 1e300).all():
+        raise ValueError(f"{parameter} must hold finite numbers, below 1e300, got {values.min():g} to {values.max():g}")
+    return pattern, values
 
 
 def _with_confidence(drawn: _Drawing, own: Bootstrap | None, confidence: Any) -> _Drawing:
@@ -363,9 +374,7 @@ def adjacency(
     fitted = hasattr(A, "adjacency_matrix_")
     if fitted and names is not None:
         raise ValueError("names are for arrays: a fitted model has its own")
-    pattern = as_adjacency(A.adjacency_matrix_ if fitted else A).astype(bool)
-    if pattern.ndim != 2:
-        raise ValueError(f"A must have shape (d, d), got {pattern.shape}")
+    pattern, values = _matrix(A.adjacency_matrix_ if fitted else A, "A")
     d = len(pattern)
     labels = tuple(A.graph_.nodes) if fitted else default_names(d) if names is None else check_names(names, d)
     if ax is None:
@@ -375,7 +384,7 @@ def adjacency(
     if truth is None and fitted:
         _heat_map(ax, coefficients(A.moments_, pattern).standardised, "standardised coefficient", 1.0, colours)
     elif truth is None:
-        _heat_map(ax, np.asarray(as_real(A, "A"), np.float64), "coefficient", np.inf, colours)
+        _heat_map(ax, values, "coefficient", np.inf, colours)
     else:
         other = as_adjacency(truth, "truth").astype(bool)
         if other.shape != pattern.shape:

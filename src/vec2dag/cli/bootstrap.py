@@ -114,7 +114,11 @@ def run(arguments: argparse.Namespace) -> int:
                 checkpoint=arguments.checkpoint,
                 verbose=int(is_terminal() and not arguments.quiet),
             )
-        about = {"data": str(arguments.data), "warnings": list(dict.fromkeys(notes))}
+        about = {
+            "data": str(arguments.data),
+            "command": arguments.command_line,
+            "warnings": list(dict.fromkeys(notes)),
+        }
         text = result.summary(arguments.threshold)
         if arguments.json:
             text = as_json({"pairs": list(result.edges().rows), "run": about | result.run()}).decode()

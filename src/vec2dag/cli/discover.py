@@ -5,8 +5,10 @@ import csv
 import io
 import json
 import sys
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from .shared import (
     deliver,
     load_data,
     noting,
+    say,
     seed,
     telling,
 )
@@ -33,6 +36,8 @@ __all__ = [
     "stated_knowledge",
     "time_series",
 ]
+
+PICTURE, PAGE = "graph.png", "report.html"
 
 DISCOVER = """\
 Learn the causal graph (a DAG) behind a table and write it to a folder.
@@ -167,6 +172,8 @@ def run(arguments: argparse.Namespace) -> int:
     from ..files.atomic import as_json, check_writable
 
     parameters = model_parameters(arguments)
+    if arguments.plot and find_spec("matplotlib") is None:
+        raise ImportError('--plot needs matplotlib: pip install "vec2dag[plot]"')
     check_writable(arguments.output)
     X, names, notes = load_data(arguments, parameters)
     with telling(notes):
@@ -181,39 +188,62 @@ def run(arguments: argparse.Namespace) -> int:
         model = ALIAS(**parameters, knowledge=knowledge, verbose=int(is_terminal() and not arguments.quiet))
         with noting(notes):
             model.fit(X, names=names)
+        interrupted = model.search_.stopped == "interrupted"
+        wanted = [name for name, asked in ((PICTURE, arguments.plot), (PAGE, arguments.report)) if asked]
         about = {
             "data": str(arguments.data),
             "command": arguments.command_line,
             "warnings": list(dict.fromkeys(notes)),
+            "beside": ["summary.json", *([] if interrupted else wanted)],
         }
         text = model.summary()
         if arguments.json:
             text = as_json({"edges": list(model.edges_.rows), "run": model.run() | about}).decode()
-        files = _looks(model, X, arguments)
-        if not deliver(lambda: model.save(arguments.output, files=files, **about), text, arguments):
+        # Only then what takes its time, or may fail: a graph is not lost for a picture of it.
+        if not deliver(lambda: _save(model, X, arguments.output, about), text, arguments):
             return BAD_INPUT
-    return INTERRUPTED if model.search_.stopped == "interrupted" else DONE
+        if interrupted and wanted:
+            notes.append(f"{' and '.join(wanted)} were not made: vec2dag report {arguments.output} makes the page")
+        elif wanted:
+            with noting(notes):
+                interrupted = not _looks(model, X, arguments, about)
+    return INTERRUPTED if interrupted else DONE
 
 
-def _looks(model: Any, X: Any, arguments: argparse.Namespace) -> dict[str, bytes]:
-    """What a page shows beyond the graph and, if asked, page and picture; beside the true graph where that is known."""
-    from ..report import of_graph, of_model, page, summary
+def _save(model: Any, X: Any, folder: Path, about: dict[str, Any]) -> None:
+    """Write the graph, and what a page shows beyond it; pictures and pages of an earlier graph go."""
+    from ..report import summary
 
     files = {"summary.json": json.dumps(summary(model, X), separators=(",", ":")).encode()}
+    model.save(folder, files=files, **about)
+
+
+def _looks(model: Any, X: Any, arguments: argparse.Namespace, about: dict[str, Any]) -> bool:
+    """Write page and picture, as asked, beside the true graph where that is known; whether they could be finished."""
+    from .. import report
+    from ..files.atomic import write_together
+
     dataset = bundled(arguments.data)
     truth = dataset if dataset is not None and model.n_features_in_ == len(dataset.names) else None
-    if arguments.report:
-        source = replace(of_model(model, X), title=str(arguments.data), label="this graph")
-        other = None if truth is None else of_graph(truth.A, truth.names, "the known graph")
-        files["report.html"] = page(source, other).encode()
-    if arguments.plot:
-        files["graph.png"] = _picture(model, truth)
-    return files
+    files = {}
+    try:
+        if arguments.report:
+            source = replace(report.of_model(model, X, about=about), label="this run")
+            other = None if truth is None else report.of_graph(truth.A, truth.names, "the known graph")
+            files[PAGE] = report.page(source, other).encode()
+        if arguments.plot:
+            files[PICTURE] = _picture(model, truth)
+    except KeyboardInterrupt:
+        say(f"interrupted before {' and '.join(about['beside'][1:])} were made; the graph is in {arguments.output}")
+        return False
+    write_together(arguments.output, files)
+    return True
 
 
 def _picture(model: Any, truth: Any) -> bytes:
     """The graph as a PNG file, beside the true one if that is known."""
     from .. import plot
+    from .._checks import warn
 
     if truth is None:
         figure: Any = plot.graph(model).figure
@@ -225,7 +255,13 @@ def _picture(model: Any, truth: Any) -> bytes:
             plot.graph(of, names=None if of is model else truth.names, ax=ax)
             ax.set_title(title)
     content = io.BytesIO()
-    figure.savefig(content, format="png", dpi=150)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        figure.savefig(content, format="png", dpi=150)
+    if any("missing from" in str(w.message) for w in caught):
+        warn(
+            f"{PICTURE}: its font lacks letters of some names, which are drawn as boxes; {PAGE} (--report) has them all"
+        )
     return content.getvalue()
 
 

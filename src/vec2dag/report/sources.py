@@ -126,8 +126,14 @@ class Source:
         return replace(self, edges=edges, summary=self.summary | of_table(X))
 
 
-def of_model(model: ALIAS, X: Any = None, bootstrap: Bootstrap | None = None) -> Source:
-    """What is known of a fitted model, with the table (n, d) of the fit and a bootstrap of it, if given."""
+def of_model(
+    model: ALIAS, X: Any = None, bootstrap: Bootstrap | None = None, *, about: Mapping[str, Any] | None = None
+) -> Source:
+    """What is known of a fitted model, with the table (n, d) of the fit and a bootstrap of it, if given.
+
+    ``about`` says more than the model knows, or instead of it, as in ``run.json``: ``data`` (a name, which becomes the
+    title), ``command`` and ``warnings``.
+    """
     check_is_fitted(model)
     told = summary(model, X)
     nodes = tuple(model.graph_.nodes)
@@ -138,22 +144,19 @@ def of_model(model: ALIAS, X: Any = None, bootstrap: Bootstrap | None = None) ->
                 f"bootstrap must be of the columns of the model, {quoted(nodes)}, got {quoted(bootstrap.names)}"
             )
         pairs = _by_position(nodes, list(bootstrap.edges().rows))
-    lacking = []
-    if X is None:
-        lacking.append("Distributions of the columns: report(model, X) has them.")
-    if bootstrap is None:
-        lacking.append("How sure the edges are: report(model, X, bootstrap(model, X)) shows it.")
-    return Source(
-        title="",
+    run = as_plain(model.run() | dict(about or {}))
+    title = run.get("data")
+    source = Source(
+        title=title if isinstance(title, str) else "",
         label="",
         nodes=nodes,
         edges=told["edges"],
         made=datetime.fromisoformat(told["made"]),
-        run=as_plain(model.run()),
+        run=run,
         summary=told,
         pairs=pairs,
-        lacking=lacking,
     )
+    return replace(source, lacking=_lacking(source, "DIR" if about else None))
 
 
 def of_graph(A: NDArray[np.uint8], names: Sequence[str], label: str) -> Source:
@@ -180,7 +183,8 @@ def of_folder(folder: PathLike) -> Source:
             f"{shown_path(path)} has no graph.json: a folder of vec2dag discover, or of vec2dag bootstrap, is needed"
         )
     nodes, edges = _graph(file)
-    run = _mapping(path / ("bootstrap.json" if consensus else "run.json"))
+    record = "bootstrap.json" if consensus else "run.json"
+    run = _mapping(path / record)
     told, stale = _summary(path, edges, len(nodes)) if not consensus else ({}, False)
     shares = _rows(path / "bootstrap.csv")
     title = run.get("data")
@@ -195,26 +199,27 @@ def of_folder(folder: PathLike) -> Source:
         pairs=_by_position(nodes, shares),
         consensus=consensus,
     )
-    return replace(source, lacking=_lacking(source, path, stale))
-
-
-def _lacking(source: Source, path: Path, stale: bool) -> list[str]:
-    """What a folder does not have, and how to get it."""
-    again = f"vec2dag report {shown_path(path)}"
-    data = shown(source.title) or "TABLE"
-    sentences = []
-    if not source.run:
-        sentences.append(f"How the graph was found: {shown_path(path)} has no run.json.")
+    lacking = []
+    if not run:
+        lacking.append(f"How the graph was found: {shown_path(path)} has no {record}.")
     if stale:
-        sentences.append("summary.json is of another graph and was not used.")
+        lacking.append("summary.json is of another graph and was not used.")
+    return replace(source, lacking=[*lacking, *_lacking(source, shown_path(path))])
+
+
+def _lacking(source: Source, folder: str | None) -> list[str]:
+    """What a source does not have, and how to get it: with the command line if it is of a folder, else with Python."""
+    again, data = f"vec2dag report {folder}", shown(source.title) or "TABLE"
+    sentences = []
     if source.summary.get("columns") is None:
-        sentences.append(
-            f"Distributions and correlations of the columns: {again} --data {data} computes them from the table."
-        )
+        how = "report(model, X) has them" if folder is None else f"{again} --data {data} computes them from the table"
+        sentences.append(f"Distributions and correlations of the columns: {how}.")
     if source.summary.get("history") is None and not source.consensus:
-        sentences.append("The course of the search: this folder has no record of it.")
+        sentences.append("The course of the search: there is no record of it.")
     if not source.pairs:
-        sentences.append(f"How sure the edges are: vec2dag bootstrap {data} -o BOOT, then {again} BOOT shows it.")
+        how = f"vec2dag bootstrap {data} -o BOOT, then {again} BOOT shows it"
+        how = "report(model, X, bootstrap(model, X)) shows it" if folder is None else how
+        sentences.append(f"How sure the edges are: {how}.")
     return sentences
 
 

@@ -1,19 +1,14 @@
-"""What a page says in sentences: what was found, what was assumed, and how to make it again."""
+"""What a page says in sentences: what was found, what was assumed, and what was known."""
 
-import inspect
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .._checks import shown
-from ..estimator import ALIAS
-from ..scores import CRITERIA, as_criterion
+from .again import settings
 from .sources import Edge, Source
 
-__all__ = ["again", "assumptions", "counted", "found", "known", "verdict"]
-
-# Parameters that change how long a run takes or where it keeps things, but not its result.
-WITHOUT_EFFECT = {"verbose", "n_jobs", "checkpoint", "knowledge"}
+__all__ = ["assumptions", "counted", "found", "known", "verdict"]
 
 
 def counted(number: int, what: str) -> str:
@@ -41,37 +36,20 @@ def found(source: Source) -> str:
 
 def assumptions(source: Source) -> list[str]:
     """What must hold for the graph to mean what it seems to, one sentence or two each."""
-    run, parameters = source.run, source.parameters
-    equal, equivalent = _criterion(source)
+    run, equal, equivalent = source.run, *_criterion(source)
     sentences = [
         "Nothing that is not in the table causes two of its columns (no hidden common causes).",
-        "No column causes itself by way of others (no feedback), and rows are independent of each other and alike.",
+        _rows(source),
+        *_score(source, equal),
     ]
-    if source.linear:
-        sentences.append("Every column is a weighted sum of its direct causes and of noise.")
-    else:
-        regression = shown(str(parameters.get("regression", "the regression that was given")), 120)
-        how = "a smooth function (Gaussian process)" if regression == "gp" else f"a function ({regression})"
-        sentences.append(f"Every column is {how} of its direct causes, plus noise that does not depend on them.")
-    if equal:
-        sentences.append(
-            "The noises of all columns have the same variance. From this alone follow the directions: "
-            "they change with the units of the columns."
-        )
-    elif equal is False:
-        sentences.append("The noise of every column is Gaussian with a variance of its own; units do not matter.")
-    else:
-        sentences.append("What else the score assumes, only whoever gave it knows.")
-    if equivalent:
+    if equivalent and not source.consensus:
         sentences.append(
             "Graphs with the same independences fit equally well, so that some directions stay open (dashed). Those "
             "that are drawn with an arrow hold if the independences in the data come from the graph and not by chance."
         )
     if run.get("standardized") is True:
         sentences.append("Columns were divided by their standard deviations first; coefficients are in those units.")
-    sentences.append(_pruned(source))
-    if search := _search(run):
-        sentences.append(search)
+    sentences += [sentence for sentence in (_pruned(source, equal), _search(source)) if sentence]
     if source.consensus and isinstance(run.get("threshold"), float):
         sentences.append(
             f"The graph has the pairs that are connected in at least {run['threshold']:.0%} of {run.get('samples')} "
@@ -80,45 +58,105 @@ def assumptions(source: Source) -> list[str]:
     return sentences
 
 
+def _rows(source: Source) -> str:
+    nodes = set(source.nodes)
+    past = [re.fullmatch(r"(.+)\[t-[0-9]+\]", name, re.DOTALL) for name in source.nodes]
+    if any(match and match[1] in nodes for match in past):
+        return (
+            "Within one time no column causes itself by way of others (no feedback). What lies further back than the "
+            "columns of the past has no effect of its own, and causes are the same at all times."
+        )
+    return "No column causes itself by way of others (no feedback), and rows are independent of each other and alike."
+
+
+def _score(source: Source, equal: bool | None) -> list[str]:
+    """What the score takes for granted; ``equal`` is whether variances are, None if nobody knows."""
+    if "criterion" not in source.parameters and equal is None:
+        return ["What the score assumes is not recorded here."]
+    if equal is None:
+        return ["What the score assumes of the columns, only whoever gave it knows."]
+    if source.linear:
+        sentences = ["Every column is a weighted sum of its direct causes and of noise."]
+    else:
+        regression = shown(str(source.parameters.get("regression", "the regression that was given")), 120)
+        how = "a smooth function (Gaussian process)" if regression == "gp" else f"a function ({regression})"
+        sentences = [f"Every column is {how} of its direct causes, plus noise that does not depend on them."]
+    if not equal:
+        return [*sentences, "The noise of every column is Gaussian with a variance of its own; units do not matter."]
+    end = " once the columns are divided by their standard deviations" if _standardized(source) else ""
+    change = "" if end else ": they change with the units of the columns"
+    noise = f"The noises of all columns have the same variance{end}. From this alone follow the directions{change}."
+    return [*sentences, noise]
+
+
 def _criterion(source: Source) -> tuple[bool | None, bool]:
     """Whether variances are taken to be equal (None: unknown), and whether directions may be free."""
-    told = source.summary.get("model", {})
-    free = any(edge["direction"] == "free" for edge in source.edges)
+    told = source.summary.get("model")
     if told:
         return told.get("equal_variances"), bool(told.get("score_equivalent"))
-    name = source.parameters.get("criterion")
-    if name not in CRITERIA:
-        return None, free
-    criterion = as_criterion(name)
+    criterion = settings("criterion", source.parameters.get("criterion"))
+    if criterion is None:
+        return None, any(edge["direction"] == "free" for edge in source.edges)
     return criterion.equal_variances, criterion.score_equivalent and source.linear
 
 
-def _pruned(source: Source) -> str:
-    verdicts = source.verdicts
-    if not verdicts:
-        return "Edges were not tested afterwards: the score itself has a price for each."
-    first = verdicts[0]
-    limit = f"{first.get('limit') or 0:g}"
+def _standardized(source: Source) -> bool:
+    return True in (source.run.get("standardized"), source.parameters.get("standardize"))
+
+
+def _pruned(source: Source, equal: bool | None) -> str:
+    """What was removed after the search, and why; ``equal`` is whether variances are, None if nobody knows."""
+    if verdicts := source.verdicts:
+        first, gone = verdicts[0], sum(not v.get("kept") for v in verdicts)
+        rule = _rule(source, str(first.get("statistic")), first.get("limit"))
+        return f"After the search an edge stayed if {rule}: {len(verdicts) - gone:,} did, {gone:,} did not."
+    if "prune" not in source.parameters:
+        return ""
+    prune = source.parameters["prune"]
+    if prune == "auto":
+        # as the estimator decides
+        prune = None if equal is None else "cam" if not source.linear else "linear" if equal else None
+    if prune is None:
+        price = "" if equal is None else ": the score itself has a price for each"
+        return f"Edges were not tested afterwards{price}."
+    pruner = settings("prune", prune)
+    if pruner is None:
+        return f"After the search edges were removed as whoever ran it decided ({shown(str(prune), 120)})."
+    limit = getattr(pruner, "threshold", getattr(pruner, "alpha", None))
+    size = "standardised coefficient" if getattr(pruner, "standardised", False) else "coefficient"
+    statistic = {"linear": size, "bic": "BIC gain"}.get(pruner.name, "p-value")
+    rule = _rule(source, statistic, limit)
+    if source.consensus:
+        return f"In every sample, after the search, an edge stayed if {rule}."
+    return f"After the search an edge would have stayed if {rule}: none was tested."
+
+
+def _rule(source: Source, statistic: str, limit: Any) -> str:
+    least = _number(limit)
+    units = "standard deviations of both columns" if _standardized(source) else "the units of the columns"
     rules = {
-        "coefficient": f"its coefficient is at least {limit} in size, in the units of the columns",
-        "standardised coefficient": f"its standardised coefficient is at least {limit} in size",
-        "p-value": f"the p-value of its test is below {limit}",
+        "coefficient": f"its coefficient is at least {least} in size, in {units}",
+        "standardised coefficient": f"its standardised coefficient is at least {least} in size",
+        "p-value": f"the p-value of its test is below {least}",
         "BIC gain": "it improves the linear BIC",
     }
-    rule = rules.get(str(first.get("statistic")), "it passed the test")
-    gone = sum(not v.get("kept") for v in verdicts)
-    return f"After the search an edge stayed if {rule}: {len(verdicts) - gone:,} did, {gone:,} did not."
+    return rules.get(statistic, "it passed the test")
 
 
-def _search(run: Mapping[str, Any]) -> str:
+def _search(source: Source) -> str:
+    run = source.run
+    agreeing = " that agrees with what is known" if known(source) else ""
+    before = run.get("edges_before_pruning", run.get("edges")) != run.get("edges")
     if run.get("exact") is True:
-        return "No other graph has a better score: all of them were compared."
+        this = "it had before pruning" if before else "this one"
+        return f"No graph{agreeing} has a better score than {'the one ' if before else ''}{this}: all were compared."
     if run.get("converged") is False:
         return "The search was stopped before its own end: a longer one may find a better graph."
     if run.get("certified") is True:
+        start = "Before pruning, no" if before else "No"
         return (
-            "No single change of an edge, and no move of a column in the order, improves the score. Of so many graphs "
-            "there may still be a better one."
+            f"{start} single change of an edge, and no move of a column in the order,{agreeing} improves the score. "
+            "Of so many graphs there may still be a better one."
         )
     return ""
 
@@ -154,32 +192,3 @@ def _item(value: Any) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{key}: {inner}" for key, inner in value.items())
     return ", ".join(map(str, value)) if isinstance(value, Sequence) and not isinstance(value, str) else str(value)
-
-
-def again(source: Source) -> str:
-    """The command, or else the code, that makes the same graph again."""
-    command = source.run.get("command")
-    if isinstance(command, str):
-        return command
-    parameters = source.parameters
-    if not parameters:
-        return ""
-    defaults = inspect.signature(ALIAS).parameters
-    given = [
-        f"{name}={_code(value)}"
-        for name, value in parameters.items()
-        if name in defaults and name not in WITHOUT_EFFECT and value != defaults[name].default
-    ]
-    if said := parameters.get("knowledge"):
-        given.append(f"knowledge={_code(said)}")
-    fit = f"ALIAS({', '.join(given)})"
-    if not source.consensus:
-        return f"from vec2dag import ALIAS\n\nmodel = {fit}.fit(X)"
-    samples, method, seed = (source.run.get(key) for key in ("wanted", "method", "seed"))
-    call = f"bootstrap({fit}, X, {samples}, {method!r}, random_state={seed!r})"
-    return f"from vec2dag import ALIAS, bootstrap\n\nresult = {call}"
-
-
-def _code(value: Any) -> str:
-    """A parameter of run.json as code: objects are there as the text that makes them."""
-    return value if isinstance(value, str) and re.match(r"[\w.]+\(", value) else repr(value)

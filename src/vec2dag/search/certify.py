@@ -30,6 +30,8 @@ class Certificate:
     ----------
     exact : bool
         It is the best of all DAGs; the rest is then of no interest.
+    known : bool
+        Only DAGs that agree with what is known were looked at.
     all_places : bool
         Insertions of every node at every other place of the order were tried, with parents selected by single
         additions, removals and exchanges. Otherwise places were left out at which an estimate saw no hope.
@@ -43,15 +45,17 @@ class Certificate:
     all_places: bool = True
     elimination: bool = False
     resolution: float = 0.0
+    known: bool = False
 
     def __str__(self) -> str:
+        what = " that agrees with what is known" if self.known else ""
         if self.exact:
-            return "the best of all DAGs"
+            return f"the best of all DAGs{what.replace('agrees', 'agree')}"
         places = "at any place" if self.all_places else "at a place where an estimate saw hope"
         elimination = " and no backward elimination along the order" if self.elimination else ""
         return (
-            "no addition, removal or reversal of an edge, no insertion of a column elsewhere in the order with parents "
-            f"selected step by step ({places}){elimination} was found to improve the score by more than "
+            f"no addition, removal or reversal of an edge{what}, no insertion of a column elsewhere in the order with "
+            f"parents selected step by step ({places}){elimination} was found to improve the score by more than "
             f"{self.resolution:.1e}"
         )
 
@@ -124,7 +128,7 @@ def certify(score: Score, descent: Descent, best: Candidate, budget: Budget) -> 
             if found.score > best.score + least:
                 best = found
             elif not budget.over:
-                certificate = Certificate(False, all_places, eliminate, least)
+                certificate = Certificate(False, all_places, eliminate, least, not score.constraints.trivial)
                 break
     return Refined(best.A, best.score, best.order, certificate)
 

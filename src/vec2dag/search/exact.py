@@ -56,4 +56,6 @@ def exact_search(score: Score, max_nodes: int = 12) -> Refined:
         mask ^= 1 << i
         order.append(i)
         A[[j for j in range(d) if chosen[i, mask] >> j & 1], i] = 1
-    return Refined(A, float(score(A)), np.array(order[::-1]), Certificate(exact=True))
+    return Refined(
+        A, float(score(A)), np.array(order[::-1]), Certificate(exact=True, known=not score.constraints.trivial)
+    )
