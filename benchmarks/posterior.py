@@ -5,6 +5,7 @@
 """
 
 import argparse
+import hashlib
 import math
 import subprocess
 import time
@@ -227,13 +228,15 @@ def er2_part(sets: int, dibs: Path | None = None) -> Part:
 
 
 def run_dibs(tables: Sequence[Array], python: Path) -> list[tuple[Array, float]]:
-    """Probabilities of edges, and seconds, by DiBS in an environment of its own."""
+    """Probabilities of edges, and seconds, by DiBS in an environment of its own; what it has found before is kept."""
+    back = RESULTS / "dibs.npz"
     with TemporaryDirectory() as folder:
-        there, back = Path(folder, "tables.npz"), Path(folder, "edges.npz")
+        there = Path(folder, "tables.npz")
         np.savez(there, **{f"table{k}": X for k, X in enumerate(tables)})
         subprocess.run([python, Path(__file__).with_name("run_dibs.py"), there, back], check=True)
-        with np.load(back) as file:
-            return [(file[f"table{k}"], float(file[f"table{k}_seconds"])) for k in range(len(tables))]
+    keys = [hashlib.sha256(np.ascontiguousarray(X).tobytes()).hexdigest()[:16] for X in tables]
+    with np.load(back) as file:
+        return [(file[key], float(file[f"{key}_seconds"])) for key in keys]
 
 
 def calibration_part(sets: int, d: int = 10, n: int = 100) -> Part:

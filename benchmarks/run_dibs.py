@@ -1,13 +1,14 @@
 """DiBS (Lorch et al. 2021) on tables in a file, in an environment that has it: ``pip install dibs-lib``.
 
 ``python benchmarks/run_dibs.py TABLES.npz EDGES.npz``: of every array (n, d) in the one file the probabilities of edges
-(d, d) under DiBS+ go to the other. The environment needs nothing of ours; ``python -m benchmarks.posterior er2 --dibs
-PYTHON``
-runs this with another interpreter.
+(d, d) under DiBS+ go to the other, as they come; those that are there already are not computed again. The environment
+needs nothing of ours: ``python -m benchmarks.posterior er2 --dibs PYTHON`` runs this with another interpreter.
 """
 
+import hashlib
 import sys
 import time
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -20,7 +21,7 @@ PARTICLES, STEPS = 20, 1000
 
 
 def edge_probabilities(X, seed):
-    """Of all particles that are DAGs, weighted by their posterior (the DiBS+ mixture)."""
+    """Of all particles that are DAGs, weighted by their posterior (the DiBS+ mixture); NaN if none is."""
     d = X.shape[1]
     model = MarginalDiBS(
         x=jax.numpy.asarray(X),
@@ -37,15 +38,19 @@ def edge_probabilities(X, seed):
 
 
 def main(tables, edges):
-    """Read, sample, write."""
-    results = {}
+    """Read, sample, write; results are kept by the digest of their table."""
+    results = dict(np.load(edges)) if Path(edges).exists() else {}
     with np.load(tables) as file:
         for seed, name in enumerate(file.files):
-            begin = time.perf_counter()
-            results[name], dags = edge_probabilities(file[name], seed)
-            results[f"{name}_seconds"] = time.perf_counter() - begin
-            print(f"{name}: {dags} of {PARTICLES} particles are DAGs, {results[f'{name}_seconds']:.0f} s", flush=True)
-    np.savez(edges, **results)
+            key = hashlib.sha256(np.ascontiguousarray(file[name]).tobytes()).hexdigest()[:16]
+            if key not in results:
+                begin = time.perf_counter()
+                results[key], dags = edge_probabilities(file[name], seed)
+                results[f"{key}_seconds"] = time.perf_counter() - begin
+                np.savez(edges, **results)
+                print(
+                    f"{name}: {dags} of {PARTICLES} particles are DAGs, {results[f'{key}_seconds']:.0f} s", flush=True
+                )
 
 
 if __name__ == "__main__":

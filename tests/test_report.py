@@ -8,14 +8,29 @@ import re
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
+from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.linear_model import Ridge
 
 import vec2dag
-from vec2dag import ALIAS, BIC, Moments, bootstrap, datasets, simulate
+from vec2dag import (
+    ALIAS,
+    BIC,
+    PPO,
+    Additive,
+    Knowledge,
+    LocalSearch,
+    Moments,
+    bootstrap,
+    datasets,
+    lagged,
+    simulate,
+)
 from vec2dag._checks import data_warnings
 from vec2dag.cli import main
 from vec2dag.confidence import coefficients
@@ -24,9 +39,10 @@ from vec2dag.files.graphs import write_graph
 from vec2dag.files.tables import read_table
 from vec2dag.report import Source, of_folder, of_model, page, report, summary
 from vec2dag.report.advice import ADVICE, advice
+from vec2dag.report.again import again, obstacle
 from vec2dag.report.comparison import compared
 from vec2dag.report.summaries import BINS, POINTS, table_of
-from vec2dag.report.words import again, assumptions, found, known
+from vec2dag.report.words import assumptions, found, known
 from vec2dag.scores import CRITERIA
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*assumes equal noise variances")
@@ -300,6 +316,26 @@ def test_a_graph_without_edges():
     assert embedded(text)["edges"] == []
 
 
+def test_other_rows_are_refused(model, table):
+    for other, message in (
+        (table[:-1], "X is not the table of the fit: that had 300 rows, X has 299"),
+        (table[:, ::-1], "X is not the table of the fit: there the"),
+        (table * [1, 1, 2, 1, 1, 1, 1, 1], "the variance of '</script>.* is .*, not "),
+    ):
+        with pytest.raises(ValueError, match=message):
+            report(model, other)
+    assert report(model, table[::-1])
+    assert report(ALIAS(random_state=0, standardize=True).fit(table), table)
+
+
+def test_correlations_near_one_keep_their_digits():
+    x = np.random.default_rng(0).standard_normal(500)
+    X = np.column_stack([x, x + 1e-3 * np.random.default_rng(1).standard_normal(500)])
+    assert summary(ALIAS(random_state=0).fit(X))["correlations"][1][0] == pytest.approx(
+        np.corrcoef(X.T)[0, 1], abs=1e-9
+    )
+
+
 def test_a_bootstrap_of_other_columns_is_refused(model, samples):
     with pytest.raises(ValueError, match="bootstrap must be of the columns of the model"):
         report(model, bootstrap=replace(samples, names=tuple("abcdefgh")))
@@ -416,11 +452,43 @@ def test_damaged_files_are_refused(folder, file, content, message):
         page(of_folder(folder))
 
 
-@pytest.mark.parametrize("change", [{"columns": [{}] * 8}, {"history": {"step": [1], "edges": ["<b>"]}}, {"model": 3}])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"columns": [{}] * 8},
+        {"history": {"step": [1], "edges": ["<b>"]}},
+        {"model": 3},
+        *({"pruning": pruning} for pruning in (None, 1, "x", [1], [{}], [{"source": 0, "target": 8}])),
+        {"pruning": [{"source": 0, "target": 1, "value": "x"}]},
+    ],
+    ids=str,
+)
 def test_damaged_summaries_are_refused(model, table, folder, change):
     (folder / "summary.json").write_bytes(as_json(summary(model, table) | change))
     with pytest.raises(InputError, match=r"summary\.json is damaged"):
         of_folder(folder)
+
+
+def test_numbers_beyond_double_precision(folder, capsys):
+    graph = json.loads((folder / "graph.json").read_text())
+    graph["edges"][0]["weight"] = 10**400
+    run = json.loads((folder / "run.json").read_text()) | {"seconds": 10**400}
+    (folder / "run.json").write_text(json.dumps(run))
+    assert of_folder(folder).run["seconds"] is None
+    (folder / "graph.json").write_text(json.dumps(graph))
+    assert run_report(folder, "-q") == 2
+    assert "is beyond double precision" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("key", "value"), [("columns", 9), ("edges", 1)])
+def test_what_was_run_for_another_graph_is_left_out(folder, key, value):
+    run = json.loads((folder / "run.json").read_text())
+    assert of_folder(folder).run
+    (folder / "run.json").write_text(json.dumps(run | {key: value}))
+    source = of_folder(folder)
+    assert source.run == {}
+    assert source.lacking[0] == "run.json is of another graph and was not used."
+    assert "What was run is not recorded here." in Parsed(page(source)).text()
 
 
 def test_strange_values_in_run_json_are_shown_or_left_out(folder):
@@ -448,13 +516,15 @@ def test_edges_are_matched_by_name():
     result = compared(first, second)
     assert result.status == {(0, 1): "reversed", (0, 2): "same", (1, 2): "free", (0, 3): "absent"}
     assert result.groups == {
-        "in both": ["a → c"],
-        "in both, direction open in one or both": ["b — c"],
-        "reversed in the second": ["a → b"],
-        "only in the first": ["a → d"],
-        "only in the second": ["e → d"],
+        "in both": [("a", "→", "c")],
+        "in both, direction open in one or both": [("b", "—", "c")],
+        "reversed in the second": [("a", "→", "b")],
+        "only in the first": [("a", "→", "d")],
+        "only in the second": [("e", "→", "d")],
     }
     assert result.apart == ["Columns that only the second has: 'e'."]
+    # names that are written from right to left turn no arrow around
+    assert "<li><bdi>a</bdi> → <bdi>c</bdi></li>" in result.html
 
 
 def test_a_comparison_accounts_for_every_edge(rng):
@@ -519,18 +589,232 @@ def test_assumptions_are_those_of_the_criterion(criterion, table, tmp_path):
         assert assumptions(of_folder(tmp_path)) == assumptions(source)
 
 
-def test_the_code_makes_the_same_graph(table):
-    first = ALIAS(
-        BIC("equal", gamma=0.5), prune=vec2dag.prune.Threshold(threshold=0.5), knowledge={"forbidden": ["x0 -> x1"]}
-    ).fit(table)
-    room = {"X": table, "BIC": BIC, "Threshold": vec2dag.prune.Threshold}
-    exec(again(of_model(first)), room)
-    assert np.array_equal(room["model"].adjacency_matrix_, first.adjacency_matrix_)
-    assert room["model"].parameters_["criterion"] == first.parameters_["criterion"]
+@pytest.fixture
+def chain(rng):
+    """a -> b -> c, and d alone."""
+    X = rng.standard_normal((300, 4))
+    X[:, 1] += X[:, 0]
+    X[:, 2] += X[:, 1]
+    return X
+
+
+@pytest.fixture
+def chain_file(chain, tmp_path):
+    np.savetxt(tmp_path / "chain.csv", chain, delimiter=",", header="a,b,c,d", comments="")
+    return str(tmp_path / "chain.csv")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"criterion": "bic-ev", "refine": False, "init": "random", "standardize": True},
+        {"criterion": BIC("equal", gamma=0.5), "prune": vec2dag.prune.Threshold(threshold=0.5)},
+        {"criterion": BIC(gamma=0.3), "prune": vec2dag.prune.BIC(gamma=0.3)},
+        {"algorithm": PPO(n_steps=20)},
+        {"algorithm": LocalSearch(chains=2)},
+        {"prune": vec2dag.prune.CAM(alpha=0.01)},
+        {"regression": Additive(n_basis=5)},
+        {"knowledge": Knowledge(required=["a -> d"], max_parents={"b": 1})},
+        {"knowledge": {"forbidden": [("a", "b")], "tiers": [["c"], ["*"]]}},
+    ],
+    ids=lambda settings: "-".join(settings) or "default",
+)
+@pytest.mark.parametrize("saved", [False, True], ids=["model", "folder"])
+def test_the_code_makes_the_same_graph(chain, tmp_path, settings, saved):
+    model = ALIAS(random_state=1, **{k: clone(v, safe=False) for k, v in settings.items()}).fit(chain, names="abcd")
+    model.save(tmp_path)
+    scope = {"X": chain}
+    exec(again(of_folder(tmp_path) if saved else of_model(model, chain)), scope)
+    made = scope["model"]
+    assert np.array_equal(made.adjacency_matrix_, model.adjacency_matrix_)
+    for name in settings.keys() - {"knowledge"}:
+        assert repr(made.parameters_[name]) == repr(model.parameters_[name])
+    told = [Knowledge.of(m.parameters_["knowledge"], tuple("abcd")) for m in (made, model)]
+    assert told[0].to_dict() == told[1].to_dict()
+
+
+def test_code_is_given_for_settings_of_stable_baselines():
+    run = ALIAS.paper(random_state=0).get_params(deep=False)
+    text = again(source_of([], run={"parameters": json.loads(as_json(run))}))
+    assert text.startswith("from vec2dag import ALIAS, sb3\n")
+    assert "algorithm=sb3.PPO(n_steps=20000, " in text
+
+
+@pytest.mark.parametrize(
+    ("settings", "who"),
+    [
+        ({"prune": lambda X, A: A}, "prune (<lambda>)"),
+        ({"criterion": lambda A: -float(A.sum())}, "criterion (<lambda>)"),
+        ({"random_state": np.random.default_rng(0)}, "random_state (Generator(PCG64)"),
+        ({"regression": Ridge(alpha=2.0)}, "regression (Ridge(alpha=2.0))"),
+        ({"init": np.triu(np.ones((4, 4)), 1)}, "init ("),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_code_that_would_not_run_is_not_given(chain, settings, who):
+    source = of_model(ALIAS(**{"random_state": 0} | settings).fit(chain), chain)
+    assert again(source) == ""
+    assert f"only whoever ran it has {who}" in obstacle(source)
+    text = page(source)
+    assert escape(obstacle(source)) in text
+    assert "<pre" not in text
+
+
+def test_names_in_the_code_are_only_text(table):
+    model = ALIAS(random_state=0, knowledge={"exogenous": [HOSTILE[5]]}).fit(table[:, :7], names=HOSTILE[:7])
+    source = of_model(model)
+    scope = {"X": table[:, :7]}
+    # as it is read from the page
+    exec(next(text for tag, text in Parsed(page(source)).texts if tag == "code"), scope)
+    assert tuple(scope["model"].feature_names_in_) == HOSTILE[:7]
+    assert np.array_equal(scope["model"].adjacency_matrix_, model.adjacency_matrix_)
+    long = ALIAS(random_state=0, knowledge={"exogenous": ["b"]}).fit(table[:, :3], names=["a" * 30_000, "b", "c"])
+    assert again(of_model(long)) == ""
+    assert "too many for a page" in obstacle(of_model(long))
+
+
+def test_a_seed_that_was_not_fixed_is_said_so(chain):
+    text = again(of_model(ALIAS().fit(chain)))
+    assert text == (
+        "from vec2dag import ALIAS\n\n# The seed was not fixed: another run may find another graph.\n"
+        "model = ALIAS().fit(X)"
+    )
+    assert "seed" not in again(of_model(ALIAS(random_state=0).fit(chain)))
+
+
+@pytest.mark.parametrize("said", [None, Knowledge(required=["a -> d"]), {"required": ["a -> d"]}])
+def test_the_code_makes_a_bootstrap_again(chain, tmp_path, said):
+    result = bootstrap(ALIAS("bic-ev", knowledge=said), chain, 4, names="abcd", random_state=3, n_jobs=1)
+    result.save(tmp_path, 0.6)
+    source = of_folder(tmp_path)
+    scope = {"X": chain}
+    exec(again(source), scope)
+    assert np.array_equal(scope["A"], result.consensus(0.6))
+    assert np.array_equal(scope["result"].directed, result.directed)
+    assert known(source) == ([] if said is None else ["required: a -> d"])
+
+
+def test_a_bootstrap_that_does_not_say_its_seed(chain, tmp_path):
+    bootstrap(ALIAS(), chain, 2, random_state=3, n_jobs=1).save(tmp_path)
+    run = json.loads((tmp_path / "bootstrap.json").read_text())
+    (tmp_path / "bootstrap.json").write_text(json.dumps(run | {"seed": None}))
+    assert again(of_folder(tmp_path)) == ""
+    assert "only whoever ran it has seed (None)" in obstacle(of_folder(tmp_path))
+
+
+def test_the_command_of_a_bootstrap_is_shown(chain_file, tmp_path):
+    assert main(["bootstrap", chain_file, "-o", str(tmp_path / "boot"), "--samples", "3", "-q"]) == 0
+    assert again(of_folder(tmp_path / "boot")).startswith("vec2dag bootstrap ")
+
+
+def test_what_is_said_about_a_model_comes_before_what_it_says(model, table):
+    notes = ["Duplicated columns: 'a' = 'b'; no score can tell them apart, keep one of each."]
+    about = {"data": "some/table.csv", "command": "vec2dag discover some/table.csv -o out", "warnings": notes}
+    source = of_model(model, table, about=about)
+    assert (source.title, source.run["warnings"], again(source)) == ("some/table.csv", notes, about["command"])
+    text = Parsed(page(source)).text()
+    for told in ("table.csv", *notes, about["command"]):
+        assert told in text
+    (lack,) = source.lacking
+    assert "vec2dag bootstrap some/table.csv -o BOOT, then vec2dag report DIR BOOT" in lack
+    assert source.run["rows"] == 300
+    (lack,) = of_model(model, table).lacking
+    assert "bootstrap(model, X)" in lack
 
 
 def test_the_command_is_shown_where_it_is_known():
     assert again(source_of([], run={"command": "vec2dag discover t.csv -o out"})) == "vec2dag discover t.csv -o out"
+
+
+def told(source, start):
+    """The sentence about what was assumed that begins so, or None."""
+    return next((sentence for sentence in assumptions(source) if sentence.startswith(start)), None)
+
+
+def test_a_graph_with_required_edges_is_not_called_the_best_of_all(chain):
+    free, bound = (
+        of_model(ALIAS(random_state=0, knowledge=known).fit(chain, names="abcd"))
+        for known in (None, {"required": ["a -> d"]})
+    )
+    assert bound.run["score"] < free.run["score"]
+    assert told(free, "No graph has a better score than this one: all were compared.")
+    assert told(bound, "No graph that agrees with what is known has a better score than this one: all were compared.")
+    assert not told(bound, "No graph has")
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_a_pruned_graph_is_not_called_an_optimum(rng, exact):
+    X = rng.standard_normal((2000, 4))
+    X[:, 1] += 0.15 * X[:, 0]
+    X[:, 2] += X[:, 1]
+    model = ALIAS("bic-ev", random_state=0).fit(X)
+    assert model.adjacency_raw_.sum() > model.adjacency_matrix_.sum()
+    source = of_model(model)
+    source = replace(source, run=source.run | {"exact": exact, "certified": True})
+    # adding the removed edge again is a single change, and was found to improve the score
+    start = "No graph has a better score than this one had before pruning" if exact else "Before pruning, no single"
+    assert told(source, start)
+    assert not told(source, "No single change")
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, "Edges were not tested afterwards: the score itself has a price for each."),
+        ({"criterion": "bic-ev"}, "coefficient is at least 0.3 in size, in the units of the columns."),
+        ({"criterion": BIC("equal", gamma=0.5)}, "coefficient is at least 0.3 in size, in the units of the columns."),
+        ({"criterion": "bic-ev", "standardize": True}, "at least 0.3 in size, in standard deviations of both columns."),
+        ({"prune": vec2dag.prune.CAM(alpha=0.01)}, "the p-value of its test is below 0.01."),
+        ({"prune": "bic"}, "it improves the linear BIC."),
+        ({"regression": "additive"}, "the p-value of its test is below 0.001."),
+        ({"prune": np.multiply}, "as whoever ran it decided"),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
+)
+def test_a_bootstrap_says_how_its_samples_were_pruned(chain, tmp_path, settings, expected):
+    prune = settings.get("prune")
+    given = settings | ({"prune": keep_all} if prune is np.multiply else {})
+    bootstrap(ALIAS(**given), chain, 2, random_state=0, n_jobs=1).save(tmp_path)
+    (sentence,) = (s for s in assumptions(of_folder(tmp_path)) if "search" in s or "Edges were not tested" in s)
+    assert expected in sentence
+    assert sentence.startswith("Edges") == (not settings)
+
+
+def keep_all(X, A):
+    """A pruner that nobody knows."""
+    return A
+
+
+def test_nothing_is_claimed_about_a_score_that_nobody_knows(chain):
+    sentences = " ".join(assumptions(of_model(ALIAS(lambda A: -float(A.sum()), random_state=0).fit(chain))))
+    assert "Edges were not tested afterwards." in sentences
+    for claim in ("price", "weighted sum", "variance", "Gaussian"):
+        assert claim not in sentences
+    unknown = assumptions(source_of([("a", "b", "oriented")]))
+    assert "What the score assumes is not recorded here." in unknown
+    assert len(unknown) == 3
+
+
+def test_rows_of_a_time_series_are_not_called_independent(chain):
+    series = lagged(chain, 1, names="abcd")
+    fitted = ALIAS(knowledge=series.knowledge, random_state=0).fit(series.X, names=series.names)
+    assert not any("rows are independent" in sentence for sentence in assumptions(of_model(fitted)))
+    assert told(of_model(fitted), "Within one time no column causes itself")
+    # a name alone makes no time series
+    plain = ALIAS(random_state=0).fit(chain, names=["x[t-1]", "b", "c", "d"])
+    assert any("rows are independent" in sentence for sentence in assumptions(of_model(plain)))
+
+
+def test_units_are_not_spoken_of_after_standardising(chain):
+    raw, divided = (
+        " ".join(assumptions(of_model(ALIAS("bic-ev", standardize=s, random_state=0).fit(chain))))
+        for s in (False, True)
+    )
+    assert "they change with the units of the columns" in raw
+    assert "in size, in the units of the columns" in raw
+    assert "units of the columns" not in divided
+    assert "in size, in standard deviations of both columns" in divided
 
 
 def test_what_was_known():

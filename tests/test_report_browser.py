@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 
 from vec2dag import ALIAS, bootstrap, simulate
 from vec2dag.files.tables import csv_cell
-from vec2dag.report import of_model, page
+from vec2dag.report import of_folder, of_model, page
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
@@ -454,3 +455,113 @@ def test_a_large_graph_is_quick(tmp_path):
     opened, answers = tools.measure(made)
     assert opened < tools.OPEN
     assert max(answers) < tools.ANSWER
+
+
+@pytest.fixture
+def opened(tmp_path):
+    """Opens a page at a width in pixels; yields the browser."""
+    with ExitStack() as stack:
+
+        def opened(source, width=1280):
+            made = tmp_path / "report.html"
+            made.write_text(page(source), encoding="utf-8")
+            driver = stack.enter_context(tools.browser(width))
+            driver.get(made.as_uri())
+            return driver
+
+        yield opened
+
+
+@pytest.mark.parametrize(("columns", "width"), [(16, 1280), (30, 1280), (13, 390), (30, 390)])
+def test_names_stand_beside_their_rows_of_the_heat_map(opened, rng, columns, width):
+    X = rng.standard_normal((100, columns))
+    names = [f"column {k}" for k in range(columns)]
+    driver = opened(of_model(ALIAS(random_state=0).fit(X, names=names), X), width)
+    boxes, top, height = driver.execute_script("""
+        const canvas = document.querySelector(".heat canvas").getBoundingClientRect(), range = document.createRange();
+        const ends = (li) => {
+            range.selectNodeContents(li);
+            const { top, bottom } = range.getBoundingClientRect();
+            return [top, bottom];
+        };
+        return [[...document.querySelectorAll(".heat li")].map(ends), canvas.top, canvas.height]""")
+    rows = top + height * (np.arange(columns) + 0.5) / columns
+    np.testing.assert_allclose(np.mean(boxes, axis=1), rows, atol=2)
+    # letters of a name stay in its row, but for the space above and below them
+    assert np.diff(boxes).max() < 1.25 * height / columns
+
+
+def test_an_arrow_points_from_cause_to_effect_where_names_are_written_from_right_to_left(opened, rng):
+    X = rng.standard_normal((400, 3))
+    X[:, 2] += X[:, 0] + X[:, 1]
+    driver = opened(of_model(ALIAS(random_state=0).fit(X, names=("חום", "לחץ", "נפח")), X))
+    cause, arrow, effect = driver.execute_script("""
+        document.querySelector("#table td button").click();
+        const title = document.querySelector("#details h3"), letters = [], range = document.createRange();
+        const walker = document.createTreeWalker(title, NodeFilter.SHOW_TEXT);
+        while (walker.nextNode()) {
+            const text = walker.currentNode;
+            for (let k = 0; k < text.length; k += 1) {
+                range.setStart(text, k), range.setEnd(text, k + 1);
+                if (text.data[k].trim()) letters.push([text.data[k], range.getBoundingClientRect().left]);
+            }
+        }
+        const at = letters.findIndex(([letter]) => letter === "→");
+        return [letters[0][1], letters[at][1], letters.at(-1)[1]]""")
+    assert cause < arrow < effect
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"), [(0.996, "0.996"), (-0.9999972, "−0.999997"), (1.0, "1"), (0.71, "0.71"), (0.9949, "0.99")]
+)
+def test_a_correlation_below_one_is_not_shown_as_one(opened, rng, value, expected):
+    source = of_model(ALIAS(random_state=0).fit(rng.standard_normal((100, 2))))
+    source.summary["correlations"][1][0] = value
+    driver = opened(source)
+    told = driver.execute_script("return document.querySelector('.matrix ol li').textContent")
+    assert told == f"x1 and x0: {expected} (no edge)"
+
+
+def test_the_page_of_a_bootstrap_speaks_of_samples(opened, tmp_path):
+    X = simulate.linear_gaussian(d=6, k=2, n=200, rng=np.random.default_rng(1)).X
+    bootstrap(ALIAS(), X * 10.0 ** np.arange(6), 10, random_state=0, n_jobs=1).save(tmp_path / "boot")
+    driver = opened(of_folder(tmp_path / "boot"))
+    edges = content(driver)["edges"]
+    assert {edge["direction"] for edge in edges} == {"free", "oriented"}
+    for k in range(len(edges)):
+        driver.execute_script("document.querySelectorAll('#table tbody button')[arguments[0]].click()", k)
+        assert "decided by the score" not in details(driver)
+    assert "most samples" in driver.execute_script("return document.querySelector('.found').textContent")
+    assert "fit equally well" not in find(driver, "#notes").text
+    # coefficients in different units cannot be compared
+    widths = driver.execute_script(
+        "return [...document.querySelectorAll('#drawing .line')].map(l => l.getAttribute('stroke-width'))"
+    )
+    assert len(set(widths)) == 1
+    assert "Width" not in find(driver, "#legend").text
+    assert not find(driver, "#strength-field").is_displayed()
+
+
+@pytest.mark.parametrize("name", ["W" * 22, "M" * 22, "m" * 22, "ABCDEFGHIJKLMNOPQRSTUV", "列" * 22, "i" * 22])
+def test_labels_stay_in_their_boxes(opened, rng, name):
+    X = rng.standard_normal((50, 2))
+    driver = opened(of_model(ALIAS(random_state=0).fit(X, names=[name, "b  c"])))
+    text, box = driver.execute_script("""
+        const node = document.querySelector('.node[data-node="0"]');
+        return ["text", "rect"].map((tag) => node.querySelector(tag).getBBox().width)""")
+    assert text <= box
+    # two spaces are two
+    assert find(driver, '.node[data-node="1"]').get_property("textContent") == "b  c"
+
+
+def test_counts_have_whole_ticks(opened, rng):
+    X = rng.standard_normal((200, 3))
+    X[:, 1] += X[:, 0]
+    source = of_model(ALIAS(random_state=0).fit(X))
+    source.summary["history"] = {"step": [1, 2, 3], "edges": [0, 1, 1], "best_score": [1.0, 2.0, 3.0]}
+    driver = opened(source)
+    ticks = driver.execute_script("""
+        const chart = document.querySelector('#curves svg[aria-label^="Edges"]');
+        return [...chart.querySelectorAll("text[text-anchor=end]")].map((t) => t.textContent)""")
+    assert ticks == ["0", "1"]
+    assert find(driver, "#count").text == "1 edge shown."

@@ -6,10 +6,15 @@ from html import escape
 from .._checks import quoted, shown
 from .sources import Source
 
-__all__ = ["Comparison", "compared"]
+__all__ = ["Comparison", "arrow", "compared"]
 
 # Edges of a kind that are listed at most.
 LISTED = 500
+
+
+def arrow(cause: str, sign: str, effect: str) -> str:
+    """An edge as HTML: names that are written from right to left do not turn it around."""
+    return f"<bdi>{escape(cause)}</bdi> {sign} <bdi>{escape(effect)}</bdi>"
 
 
 @dataclass(frozen=True)
@@ -20,8 +25,8 @@ class Comparison:
     ----------
     names : pair of str
         Of the two runs.
-    groups : dict of lists of str
-        Edges as text, by a heading that says where they are.
+    groups : dict of lists of three str
+        Edges, cause, arrow or line, and effect, by a heading that says where they are.
     status : dict
         By the ends of an edge of the first graph, where the second has it: "same", "free" (connected, but the
         direction is open in one of them), "reversed" or "absent".
@@ -30,7 +35,7 @@ class Comparison:
     """
 
     names: tuple[str, str]
-    groups: dict[str, list[str]]
+    groups: dict[str, list[tuple[str, str, str]]]
     status: dict[tuple[int, int], str]
     apart: list[str] = field(default_factory=list)
 
@@ -44,7 +49,7 @@ class Comparison:
         )
         lists = "".join(
             f"<details><summary>{escape(heading)} ({len(edges):,})</summary><ul>"
-            f"{''.join(f'<li>{escape(edge)}</li>' for edge in edges[:LISTED])}"
+            f"{''.join(f'<li>{arrow(*edge)}</li>' for edge in edges[:LISTED])}"
             f"{f'<li>and {len(edges) - LISTED:,} more</li>' if len(edges) > LISTED else ''}</ul></details>"
             for heading, edges in self.groups.items()
             if edges
@@ -52,7 +57,7 @@ class Comparison:
         apart = "".join(f"<p>{escape(sentence)}</p>" for sentence in self.apart)
         return (
             f'<section id="compare" aria-labelledby="compare-title"><h2 id="compare-title">Compared with {two}</h2>'
-            f'<p class="lead">The graph above is that of {one}. Nodes are matched by name.</p>'
+            f'<p class="lead">The drawing shows the graph of {one}. Columns are matched by name.</p>'
             f'<ul class="tiles">{tiles}</ul>{apart}{lists}</section>'
         )
 
@@ -64,7 +69,7 @@ def compared(first: Source, second: Source) -> Comparison:
         (second.nodes[edge["source"]], second.nodes[edge["target"]]): edge["direction"] == "free"
         for edge in second.edges
     }
-    groups: dict[str, list[str]] = {
+    groups: dict[str, list[tuple[str, str, str]]] = {
         "in both": [],
         "in both, direction open in one or both": [],
         f"reversed in {two}": [],
@@ -83,8 +88,8 @@ def compared(first: Source, second: Source) -> Comparison:
             free = edge["direction"] == "free" or theirs[there]
             kind = "free" if free else "same" if there == ends else "reversed"
         status[edge["source"], edge["target"]] = kind
-        groups[kinds[kind]].append(_text(ends, edge["direction"] == "free"))
-    groups[f"only in {two}"] += [_text(ends, free) for ends, free in theirs.items() if ends not in matched]
+        groups[kinds[kind]].append(_parts(ends, edge["direction"] == "free"))
+    groups[f"only in {two}"] += [_parts(ends, free) for ends, free in theirs.items() if ends not in matched]
     apart = [
         f"Columns that only {who} has: {quoted(alone, 20)}."
         for who, alone in (
@@ -101,5 +106,5 @@ def _labels(first: Source, second: Source) -> tuple[str, str]:
     return (one, two) if one != two else (f"{one} (first)", f"{two} (second)")
 
 
-def _text(ends: tuple[str, str], free: bool) -> str:
-    return f"{shown(ends[0], 120)} {'—' if free else '→'} {shown(ends[1], 120)}"
+def _parts(ends: tuple[str, str], free: bool) -> tuple[str, str, str]:
+    return shown(ends[0], 120), "—" if free else "→", shown(ends[1], 120)

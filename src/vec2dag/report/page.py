@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -21,7 +22,8 @@ from ..estimator import ALIAS
 from ..layout import layered
 from . import words
 from .advice import advice
-from .comparison import compared
+from .again import again, obstacle
+from .comparison import arrow, compared
 from .sources import Edge, Source, of_model
 
 __all__ = ["page", "report"]
@@ -81,11 +83,11 @@ def page(source: Source, other: Source | None = None) -> str:
         warnings=_warnings(source),
         lacking=_section("What this page lacks", _list(source.lacking)) if source.lacking else "",
         assumptions=_list(words.assumptions(source)),
-        known=_section("What was known beforehand", _list(words.known(source))) if words.known(source) else "",
+        known=_known(source),
         removed=_removed(source),
         parameters=_table(_parameters(source)),
         versions=_table(_versions(source)),
-        again=_html(words.again(source), 20_000, lines=True) or "This folder does not say.",
+        again=_again(source),
         comparison="" if comparison is None else comparison.html,
         compare_link='<li><a href="#compare">Compare</a></li>' if comparison is not None else "",
         version=_html(__version__),
@@ -133,6 +135,7 @@ def _content(source: Source, other: Source | None, comparison: Any) -> dict[str,
         "size": [round(float(length), 1) for length in layout.size],
         "height": HEIGHT,
         "sampled": bool(shares),
+        "consensus": source.consensus,
         "standardised": standardised,
         "coefficient": "coefficient" if source.linear else "slope",
         "tested": any(edge.get("p_value") is not None for edge in edges),
@@ -193,8 +196,12 @@ def _label(name: str) -> str:
 
 
 def _width(text: str) -> float:
-    """Of a text, roughly; letters of some scripts are twice as wide."""
-    return LETTER * sum(1.8 if unicodedata.east_asian_width(c) in "WF" else 1.0 for c in text)
+    """Of a text, roughly; capitals are wider, and letters of some scripts twice as wide."""
+    wide = {"W": 1.8, "F": 1.8}
+    return LETTER * sum(
+        wide.get(unicodedata.east_asian_width(c), 1.7 if c in "MWmw@%—…" else 1.25 if c.isupper() else 1.0)
+        for c in text
+    )
 
 
 # --- static parts -----------------------------------------------------------------------------------------------
@@ -279,11 +286,28 @@ def _removed(source: Source) -> str:
     if not removed:
         return ""
     name = [shown(node, TEXT) for node in source.nodes]
-    lines = [f"{name[v['source']]} → {name[v['target']]}, {words.verdict(v)}" for v in removed[:200]]
+    lines = [
+        f"<li>{arrow(name[v['source']], '→', name[v['target']])}, {_html(words.verdict(v))}</li>" for v in removed[:200]
+    ]
     if len(removed) > len(lines):
-        lines.append(f"and {len(removed) - len(lines)} more, which run.json has")
+        lines.append(f"<li>and {len(removed) - len(lines):,} more, which run.json has</li>")
     heading = f"{words.counted(len(removed), 'edge')} removed by pruning".capitalize()
-    return f"<details><summary>{heading}</summary>{_list(lines)}</details>"
+    return f"<details><summary>{heading}</summary><ul>{''.join(lines)}</ul></details>"
+
+
+def _known(source: Source) -> str:
+    """What was known; names stand alone, so that those written from right to left turn no arrow around."""
+    if not (lines := words.known(source)):
+        return ""
+    parts = (re.split("( -> |; |, |: )", line) for line in lines)
+    items = ("".join(f"<bdi>{_html(p)}</bdi>" if k % 2 == 0 else _html(p) for k, p in enumerate(ps)) for ps in parts)
+    return _section("What was known beforehand", f"<ul>{''.join(f'<li>{item}</li>' for item in items)}</ul>")
+
+
+def _again(source: Source) -> str:
+    if not (code := again(source)):
+        return f"<p>{_html(obstacle(source))}</p>"
+    return f'<pre tabindex="0"><code>{_html(code, 20_000, lines=True)}</code></pre>'
 
 
 def _parameters(source: Source) -> Iterable[tuple[str, Any]]:

@@ -42,11 +42,14 @@
   const largest = Math.max(0, ...edges.map(size));
   const found = (edge) => (edge.shares ? 1 - edge.shares[3] : 1);
   const sign = (edge) => (edge.coefficient > 0 ? "positive" : edge.coefficient < 0 ? "negative" : "unsigned");
-  const lineWidth = (edge) => 1.25 + 4.25 * Math.min(1, size(edge) / (report.standardised ? 1 : largest || 1));
+  // coefficients in the units of the columns cannot be compared: without standardised ones all lines are alike
+  const lineWidth = (edge) => (report.standardised ? 1.25 + 4.25 * Math.min(1, size(edge)) : 2.5);
   const ARROW = { oriented: "→", known: "⇒", free: "—" };
-  const DIRECTION = { oriented: "decided by the score", known: "known beforehand", free: "open" };
+  const DIRECTION = { oriented: `decided by ${report.consensus ? "most samples" : "the score"}`, known: "known beforehand", free: "open" };
   const BRIEFLY = { oriented: "decided", known: "known", free: "open" };
   const title = (edge) => `${nodes[edge.s].text} ${ARROW[edge.direction]} ${nodes[edge.t].text}`;
+  // names that are written from right to left turn nothing around that stands beside them
+  const alone = (node) => h("bdi", {}, node.text);
 
   nodes.forEach((node, k) => Object.assign(node, { k, into: [], out: [], x0: node.x, y0: node.y }));
   edges.forEach((edge, k) => {
@@ -300,7 +303,7 @@
 
   // --- details -----------------------------------------------------------------------------------------------------
 
-  const BESIDE = { same: "the same", free: "there, a direction open", reversed: "reversed", absent: "not there" };
+  const BESIDE = { same: "the same", free: "there, direction open", reversed: "reversed", absent: "not there" };
 
   function edgeDetails(edge) {
     const rows = [["direction", DIRECTION[edge.direction]]];
@@ -312,7 +315,7 @@
     if (edge.shares) rows.push(["found in", `${percent(found(edge))} of the samples`]);
     if (edge.beside) rows.push([`in ${report.other}`, BESIDE[edge.beside]]);
     const list = h("dl", {}, ...rows.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
-    const parts = [h("h3", {}, title(edge)), list];
+    const parts = [h("h3", {}, alone(nodes[edge.s]), ` ${ARROW[edge.direction]} `, alone(nodes[edge.t])), list];
     if (edge.shares) {
       const kinds = ["same", "reversed", "free"], bar = h("div", { class: "shares", "aria-hidden": "true" });
       kinds.forEach((kind, k) => {
@@ -331,7 +334,7 @@
     if (!list.length) return [];
     const items = [...list].sort((a, b) => size(b) - size(a)).map((edge) => {
       const value = report.standardised ? edge.standardised : edge.coefficient;
-      const item = button([h("span", {}, nodes[edge[end(edge)]].text), " ", h("span", {}, shown(value, 2))], () => choose(edge));
+      const item = button([h("span", {}, alone(nodes[edge[end(edge)]])), " ", h("span", {}, shown(value, 2))], () => choose(edge));
       item.addEventListener("focus", () => edge.group.classList.add("hover"));
       item.addEventListener("blur", () => edge.group.classList.remove("hover"));
       return h("li", {}, item);
@@ -345,7 +348,7 @@
     const into = node.into.filter((e) => drawn(e) && e.direction !== "free"), out = node.out.filter((e) => drawn(e) && e.direction !== "free");
     const open = [...node.into, ...node.out].filter((e) => drawn(e) && e.direction === "free");
     const column = report.columns && report.columns[node.k];
-    const parts = [h("h3", {}, node.text), h("p", { class: "quiet" }, `${AROUND[around]}: ${plural(some.size - 1, "column")} highlighted.`)];
+    const parts = [h("h3", {}, alone(node)), h("p", { class: "quiet" }, `${AROUND[around]}: ${plural(some.size - 1, "column")} highlighted.`)];
     if ((around === "ancestors" || around === "descendants") && [...lines].some((edge) => edge.direction === "free")) {
       parts.push(h("p", { class: "quiet" }, "Some of the directions on the way are open: as drawn, but not as decided."));
     }
@@ -358,7 +361,7 @@
 
   function overview() {
     const hubs = nodes.filter((n) => n.into.length + n.out.length).sort((a, b) => b.into.length + b.out.length - a.into.length - a.out.length).slice(0, 6);
-    const items = hubs.map((node) => h("li", {}, button([h("span", {}, node.text), h("span", {}, plural(node.into.length + node.out.length, "edge"))],
+    const items = hubs.map((node) => h("li", {}, button([h("span", {}, alone(node)), h("span", {}, plural(node.into.length + node.out.length, "edge"))],
       () => choose(node, { move: true }))));
     return [h("h3", {}, "Nothing chosen"), h("p", { class: "quiet" }, "Choose a column or an edge to see its details."),
       ...(items.length ? [h("h4", {}, "Most connected"), h("ul", {}, ...items)] : [])];
@@ -377,7 +380,7 @@
       line.classList.add("hover");
       tip.replaceChildren(...edgeDetails(edges[line.dataset.edge]));
     } else if (box && nodes[box.dataset.node].label !== nodes[box.dataset.node].text) {
-      tip.replaceChildren(h("h3", {}, nodes[box.dataset.node].text));
+      tip.replaceChildren(h("h3", {}, alone(nodes[box.dataset.node])));
     } else return;
     tip.hidden = false;
     const frame = $("canvas").getBoundingClientRect(), [x, y] = [event.clientX - frame.left, event.clientY - frame.top];
@@ -477,7 +480,7 @@
 
   if (matchMedia("(max-width: 40rem)").matches) $("filters").open = false;
   const strength = $("strength");
-  $("strength-field").hidden = !(largest > 0);
+  $("strength-field").hidden = !(report.standardised && largest > 0);
   strength.max = String(largest);
   strength.step = String(largest / 200 || 1);
   strength.addEventListener("input", () => {
@@ -515,7 +518,7 @@
     if (has((e) => e.coefficient < 0)) items.push(sample("oriented negative", "more of the cause, less of the effect"));
     if (has((e) => e.direction === "free")) items.push(sample("free unsigned", "direction open"));
     if (has((e) => e.direction === "known")) items.push(sample("known unsigned", "known beforehand"));
-    if (edges.length && largest > 0) items.push(h("li", {}, `Width: size of the ${report.standardised ? "standardised coefficient" : report.coefficient}.`));
+    if (report.standardised && largest > 0) items.push(h("li", {}, "Width: size of the standardised coefficient."));
     if (report.sampled) items.push(h("li", {}, "Faint: found in few of the samples."));
     $("legend").replaceChildren(...items);
   }
@@ -629,7 +632,10 @@
 
   function notes() {
     const texts = [];
-    if (edges.some((e) => e.direction === "free")) texts.push("Where the direction is open, cause, effect and coefficient are those of one of the graphs that fit equally well.");
+    if (edges.some((e) => e.direction === "free")) {
+      texts.push(`Where the direction is open, cause, effect and coefficient are those of ${report.consensus ?
+        "one direction, which too few of the samples have" : "one of the graphs that fit equally well"}.`);
+    }
     if (edges.some((e) => known(e.error))) texts.push("Standard errors hold if this graph is the true one.");
     if (edges.some((e) => known(e.p))) {
       texts.push(report.tested ? "p-values are of the edge, not of its direction." :
@@ -655,7 +661,7 @@
     if (chosen !== null) $("details").append(h("p", {}, button("Let go", () => choose(null))));
     $("strength-value").textContent = shown(filters.strength, 2);
     $("confidence-value").textContent = percent(filters.share);
-    $("count").textContent = count === edges.length ? `All ${plural(edges.length, "edge")} shown.` : `${count.toLocaleString("en")} of ${plural(edges.length, "edge")} shown.`;
+    $("count").textContent = count === edges.length ? `${count > 1 ? "All " : ""}${plural(edges.length, "edge")} shown.` : `${count.toLocaleString("en")} of ${plural(edges.length, "edge")} shown.`;
     table();
   }
 
@@ -668,8 +674,8 @@
     return values;
   }
 
-  /** Curves over the steps of the search; `series` are [class, name, values]. */
-  function curves(heading, series) {
+  /** Curves over the steps of the search; `series` are [class, name, values], `whole` says that they are counts. */
+  function curves(heading, series, whole = false) {
     const steps = report.history.step, [W, H, left, bottom, top] = [560, 250, 64, 30, 8];
     const values = series.flatMap(([, , v]) => v.filter(known));
     let [low, high] = [Math.min(...values), Math.max(...values)];
@@ -680,7 +686,7 @@
     const digits = Math.min(9, Math.max(3, Math.ceil(Math.log10(Math.max(Math.abs(high), Math.abs(low)) / (high - low) || 1)) + 2));
     const chart = s("svg", { class: "chart", viewBox: `0 0 ${W} ${H}`, role: "img",
       "aria-label": `${heading}, from ${shown(series[0][2].find(known), digits)} to ${shown(series[0][2].filter(known).at(-1), digits)} in ${plural(steps.at(-1), "step")}` });
-    for (const v of ticks(low, high)) {
+    for (const v of ticks(low, high).filter((tick) => !whole || Number.isInteger(tick))) {
       chart.append(s("line", { class: "grid", x1: left, x2: W - 12, y1: y(v), y2: y(v) }), s("text", { x: left - 8, y: y(v) + 4, "text-anchor": "end" }, shown(v, digits)));
     }
     for (const v of ticks(steps[0], last, 5).filter(Number.isInteger)) chart.append(s("text", { x: x(v), y: H - 8, "text-anchor": "middle" }, v.toLocaleString("en")));
@@ -709,7 +715,13 @@
   $("more-columns").addEventListener("click", () => distributions(true));
 
   const correlation = (i, j) => (i === j ? 1 : i > j ? report.correlations[i][j] : report.correlations[j][i]);
-  const pair = (i, j) => `${nodes[i].text} and ${nodes[j].text}: ${shown(correlation(i, j), 2)}`;
+  /** Two digits, or as many as tell it from 1. */
+  function tellable(r) {
+    let digits = 2;
+    while (known(r) && Math.abs(r) < 1 && digits < 9 && Math.abs(Number(r.toPrecision(digits))) === 1) digits += 1;
+    return shown(r, digits);
+  }
+  const pair = (i, j) => [alone(nodes[i]), " and ", alone(nodes[j]), `: ${tellable(correlation(i, j))}`];
   let paint = () => {};
 
   function correlations() {
@@ -722,7 +734,7 @@
     const cursor = [0, 0];
     const read = (i, j) => {
       [cursor[0], cursor[1]] = [i, j];
-      readout.textContent = pair(i, j);
+      readout.replaceChildren(...pair(i, j));
     };
     canvas.addEventListener("pointermove", (event) => {
       const box = canvas.getBoundingClientRect(), index = (v, length) => Math.min(d - 1, Math.max(0, Math.floor((v / length) * d)));
@@ -736,7 +748,9 @@
     });
     const colours = ["positive", "negative", "blank"].map((kind) => h("span", { class: kind, hidden: true }));
     const names = d <= 30 ? h("ul", { "aria-hidden": "true" }, ...nodes.map((node) => h("li", {}, node.label))) : null;
-    const list = top.map(([, i, j]) => h("li", {}, `${pair(i, j)}${joined.has(i * d + j) ? "" : " (no edge)"}`));
+    // rows of the map are about as high as this share of the width: names do not run into each other
+    if (names) names.style.fontSize = `min(.8125rem, ${70 / d}cqw)`;
+    const list = top.map(([, i, j]) => h("li", {}, ...pair(i, j), joined.has(i * d + j) ? "" : " (no edge)"));
     $("correlations").append(h("div", { class: "matrix" }, h("div", {}, h("div", { class: names && "heat" }, names, canvas), h("p", {}, readout)),
       h("div", {}, h("h4", {}, "The strongest"), h("ol", {}, ...list))), ...colours);
     paint = () => {
@@ -780,7 +794,7 @@
     const { best_score: best, mean_reward: mean, edges: counts, sigma } = report.history;
     const score = [["second", "mean of the step", mean], ["series", "best so far", best]].filter(([, , v]) => v && v.some(known));
     if (score.length) $("curves").append(curves("Score", score));
-    if (counts && counts.some(known)) $("curves").append(curves("Edges", [["series", "edges", counts]]));
+    if (counts && counts.some(known)) $("curves").append(curves("Edges", [["series", "edges", counts]], true));
     if (sigma && sigma.some(known)) $("curves").append(curves("Spread of the policy", [["series", "spread", sigma]]));
   } else {
     $("curves").append(h("p", { class: "quiet" }, "There is no record of the search here."));

@@ -184,7 +184,9 @@ def of_folder(folder: PathLike) -> Source:
         )
     nodes, edges = _graph(file)
     record = "bootstrap.json" if consensus else "run.json"
-    run = _mapping(path / record)
+    run, foreign = _mapping(path / record), False
+    if not _agrees(run, len(nodes), None if consensus else len(edges)):
+        run, foreign = {}, True
     told, stale = _summary(path, edges, len(nodes)) if not consensus else ({}, False)
     shares = _rows(path / "bootstrap.csv")
     title = run.get("data")
@@ -200,7 +202,9 @@ def of_folder(folder: PathLike) -> Source:
         consensus=consensus,
     )
     lacking = []
-    if not run:
+    if foreign:
+        lacking.append(f"{record} is of another graph and was not used.")
+    elif not run:
         lacking.append(f"How the graph was found: {shown_path(path)} has no {record}.")
     if stale:
         lacking.append("summary.json is of another graph and was not used.")
@@ -235,8 +239,11 @@ def _graph(file: Path) -> tuple[tuple[str, ...], list[Edge]]:
     place = {name: i for i, name in enumerate(graph.names)}
     edges = []
     for edge in json.loads(file.read_bytes())["edges"]:
-        weight, direction = edge.get("weight"), edge.get("direction")
-        number = isinstance(weight, int | float) and not isinstance(weight, bool) and math.isfinite(weight)
+        weight, direction = as_plain(edge.get("weight")), edge.get("direction")
+        number = isinstance(weight, int | float) and not isinstance(weight, bool)
+        if weight is None and isinstance(edge.get("weight"), int):
+            ends = f"{quoted([edge['source']])} -> {quoted([edge['target']])}"
+            raise InputError(f"{shown_path(file)}: the weight of {ends} is beyond double precision")
         edges.append(
             {
                 "source": place[edge["source"]],
@@ -246,6 +253,15 @@ def _graph(file: Path) -> tuple[tuple[str, ...], list[Edge]]:
             }
         )
     return graph.names, list({(edge["source"], edge["target"]): edge for edge in edges}.values())
+
+
+def _agrees(run: Mapping[str, Any], columns: int, edges: int | None) -> bool:
+    """Whether ``run.json`` can be of a graph with so many columns and edges, as far as it says."""
+    told = {"columns": columns, "edges": edges}
+    return all(
+        not isinstance(run.get(key), int) or isinstance(run[key], bool) or count in (None, run[key])
+        for key, count in told.items()
+    )
 
 
 def _mapping(file: Path) -> dict[str, Any]:
@@ -290,11 +306,22 @@ def _summary(path: Path, edges: list[Edge], d: int) -> tuple[dict[str, Any], boo
             _numbers(told["history"]["step"])
             for values in told["history"].values():
                 _numbers([v or 0.0 for v in values], len(told["history"]["step"]))
+        for row in (*told["edges"], *told["pruning"]):
+            _edge(row, d)
         if not isinstance(told["model"], dict):
             raise TypeError("model")
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"{shown_path(path / 'summary.json')} is damaged ({reason(error)})") from error
     return (told, False) if same else ({}, True)
+
+
+def _edge(row: Any, d: int) -> None:
+    """Refuses what is no edge or verdict of a graph with d nodes."""
+    if not all(isinstance(row[end], int) and 0 <= row[end] < d for end in ("source", "target")):
+        raise ValueError("ends of edges must be columns")
+    for key in ("coefficient", "error", "standardised", "p_value", "p_value_given_graph", "value", "limit"):
+        if row.get(key) is not None:
+            _numbers([row[key]])
 
 
 def _numbers(values: Any, count: int | None = None) -> None:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -39,6 +40,11 @@ def summary(model: ALIAS, X: Any = None) -> dict[str, Any]:
         ``edges_``, ends by position), ``pruning`` (the verdicts likewise), ``history`` (at most 500 steps, ``step``
         says which), ``columns`` (of every column mean, deviation, range and a histogram of 30 bars; None without rows)
         and ``correlations`` (the lower triangle, row by row; None beyond 500 columns).
+
+    Raises
+    ------
+    ValueError
+        ``X`` is not the table of the fit.
     """
     check_is_fitted(model)
     names = tuple(model.graph_.nodes)
@@ -59,7 +65,7 @@ def summary(model: ALIAS, X: Any = None) -> dict[str, Any]:
             "edges": edges,
             "pruning": [dataclasses.asdict(verdict) for verdict in model.prune_table_],
             "history": _thinned(model.history_),
-            **of_table(model.moments_ if X is None else table_of(X, names)),
+            **of_table(model.moments_ if X is None else _table_of_fit(model, X)),
         }
     )
 
@@ -69,6 +75,28 @@ def _equal_variances(model: ALIAS) -> bool | None:
     criterion = model.parameters_["criterion"]
     known = as_criterion(criterion) if is_criterion(criterion) else criterion
     return getattr(known, "equal_variances", None)
+
+
+def _table_of_fit(model: ALIAS, X: Any) -> NDArray[np.float64] | Moments:
+    """The table (n, d), refused if it cannot be that of the fit."""
+    names = tuple(model.graph_.nodes)
+    data = table_of(X, names)
+    moments, fitted = data if isinstance(data, Moments) else Moments.of(data, names), model.moments_
+    if moments.n != fitted.n:
+        raise ValueError(f"X is not the table of the fit: that had {fitted.n:,} rows, X has {moments.n:,}")
+    deviations = np.sqrt(fitted.variances())
+    if model.standardized_:
+        moments = moments.standardised()
+    apart = np.abs(moments.covariance - fitted.covariance) / np.outer(deviations, deviations)
+    i, j = np.unravel_index(np.argmax(apart), apart.shape)
+    # summing in another order changes less
+    if not apart[i, j] <= 1e-6:
+        what = f"variance of {quoted([names[i]])}" if i == j else f"covariance of {quoted([names[i], names[j]])}"
+        raise ValueError(
+            f"X is not the table of the fit: there the {what} is {fitted.covariance[i, j]:.6g}, not "
+            f"{moments.covariance[i, j]:.6g}"
+        )
+    return data
 
 
 def table_of(X: Any, names: Sequence[str]) -> NDArray[np.float64] | Moments:
@@ -103,7 +131,8 @@ def of_table(data: NDArray[np.float64] | Moments) -> dict[str, Any]:
     if len(deviations) <= CORRELATED:
         F = moments.factor / deviations
         R = np.clip(F.T @ F / moments.n, -1.0, 1.0)
-        correlations = [[round(float(r), 3) for r in R[i, :i]] for i in range(len(R))]
+        # near 1 the digits that tell it from 1
+        correlations = [[round(float(r), 3 if abs(r) < 0.99 else 9) for r in R[i, :i]] for i in range(len(R))]
     return as_plain({"columns": columns, "correlations": correlations})
 
 
@@ -126,7 +155,7 @@ def _thinned(history: Mapping[str, ArrayLike]) -> dict[str, list[Any]] | None:
 
 
 def as_plain(value: Any) -> Any:
-    """A value that every reader of JSON takes: numbers that are not finite become None, and objects their text."""
+    """A value that every reader of JSON takes: numbers that no double holds become None, and objects their text."""
     if isinstance(value, Mapping):
         return {str(key): as_plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -135,4 +164,11 @@ def as_plain(value: Any) -> Any:
         return float(value) if math.isfinite(value) else None
     if isinstance(value, np.bool_ | np.integer):
         return value.item()
-    return value if value is None or isinstance(value, bool | int | str) else brief(value)
+    if isinstance(value, int):
+        return value if abs(value) <= sys.float_info.max else None
+    if value is None or isinstance(value, str):
+        return value
+    try:
+        return str(value)
+    except Exception:  # whatever objects of others do
+        return brief(value)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .._checks import shown
-from .again import settings
+from .again import settings, stated
 from .sources import Edge, Source
 
 __all__ = ["assumptions", "counted", "found", "known", "verdict"]
@@ -148,14 +148,14 @@ def _search(source: Source) -> str:
     agreeing = " that agrees with what is known" if known(source) else ""
     before = run.get("edges_before_pruning", run.get("edges")) != run.get("edges")
     if run.get("exact") is True:
-        this = "it had before pruning" if before else "this one"
-        return f"No graph{agreeing} has a better score than {'the one ' if before else ''}{this}: all were compared."
+        then = " had before pruning" if before else ""
+        return f"No graph{agreeing} has a better score than this one{then}: all were compared."
     if run.get("converged") is False:
         return "The search was stopped before its own end: a longer one may find a better graph."
     if run.get("certified") is True:
         start = "Before pruning, no" if before else "No"
         return (
-            f"{start} single change of an edge, and no move of a column in the order,{agreeing} improves the score. "
+            f"{start} single change of an edge or move of a column in the order{agreeing} improves the score. "
             "Of so many graphs there may still be a better one."
         )
     return ""
@@ -178,9 +178,10 @@ def _number(value: Any) -> str:
 
 def known(source: Source) -> list[str]:
     """What was known beforehand, a line each."""
-    said = source.parameters.get("knowledge")
-    if not isinstance(said, Mapping):
-        return [] if said in (None, "Knowledge()") else [shown(str(said), 2000)]
+    told = source.parameters.get("knowledge")
+    said = stated(told)
+    if said is None:
+        return [shown(str(told), 2000)]
     lines = []
     for what, value in said.items():
         text = "; ".join(map(_item, value)) if isinstance(value, list) else _item(value)
