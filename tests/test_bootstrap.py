@@ -295,7 +295,8 @@ def test_blocks_hold_the_table(rng):
     assert blocks.sizes.sum() == len(X)
     assert np.ptp(blocks.sizes) <= 1
     assert len(blocks.sizes) == 1000
-    Y = blocks.products.sum(axis=0) / len(X)
+    _, scatter = blocks._pooled(np.ones(len(blocks.sizes), np.int64))
+    Y = scatter / len(X)
     assert pytest.approx(np.eye(3), abs=1e-6) == Y
 
 
@@ -303,7 +304,7 @@ def test_blocks_do_not_depend_on_threads(rng):
     X = rng.standard_normal((120_000, 2))
     moments = Moments.of(X, NAMES[:2])
     one, two = (Blocks.of(X, moments, np.random.default_rng(1), jobs) for jobs in (1, 2))
-    assert np.array_equal(one.products, two.products)
+    assert np.array_equal(one.scatters, two.scatters)
     assert np.array_equal(moments.factor, Moments.of(X, NAMES[:2], n_jobs=2).factor)
 
 
@@ -675,7 +676,7 @@ def test_the_command_line(X, table, tmp_path, capsys):
     [
         (["--samples", "0"], "n_samples must be"),
         (["--method", "all"], "method='all' is unknown"),
-        (["--threshold", "2"], "--threshold must be between 0 and 1"),
+        (["--threshold", "2"], "--threshold must be above 0 and at most 1"),
         (["--gp-alpha", "1"], "--gp-alpha is a setting of --regression gp"),
         (["--time-budget", "0"], "time_budget must be"),
     ],

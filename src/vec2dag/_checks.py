@@ -403,7 +403,9 @@ def drop_constant(
     return X[:, ~constant], kept, dropped
 
 
-def data_warnings(X: NDArray[np.float64], names: Sequence[str], *, reads_units: bool = True) -> list[str]:
+def data_warnings(
+    X: NDArray[np.float64], names: Sequence[str], *, reads_units: bool = True, rows: float | None = None
+) -> list[str]:
     """Say what in a valid table will mislead a score, one sentence each.
 
     Duplicated columns, linearly dependent columns (residual standard deviation below `DEPENDENCE_TOLERANCE`
@@ -418,13 +420,15 @@ def data_warnings(X: NDArray[np.float64], names: Sequence[str], *, reads_units: 
         Names of the d columns.
     reads_units : bool, default True
         Whether the score depends on the units of the columns.
+    rows : float, optional
+        How many there are in truth, if ``X`` stands for another table.
 
     Returns
     -------
     list of str
         Plain sentences; empty when there is nothing to say.
     """
-    n, d = X.shape
+    n, d = X.shape if rows is None else (rows, X.shape[1])
     labels = check_names(names, d)
     sentences = []
     groups = _duplicates(X)
@@ -434,7 +438,7 @@ def data_warnings(X: NDArray[np.float64], names: Sequence[str], *, reads_units: 
     deviations = X.std(axis=0)
     if n <= d:
         sentences.append(
-            f"The table has {n} rows for {d} columns; with no more rows than columns every column is a "
+            f"The table has {n:g} rows for {d} columns; with no more rows than columns every column is a "
             "linear combination of the others, dense graphs fit it perfectly, and nothing can be concluded: several "
             f"times as many rows as columns are needed, {5 * d} for instance, or fewer columns."
         )

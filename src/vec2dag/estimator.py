@@ -693,7 +693,7 @@ class ALIAS(BaseEstimator):
             )
         pruned = int(self.adjacency_raw_.sum()) - edges
         parts.append(
-            f"{self.n_samples_} rows, {self.n_features_in_} columns, {edges} edges"
+            f"{self.n_samples_:.10g} rows, {self.n_features_in_} columns, {edges} edge{'s' * (edges != 1)}"
             f"{f' ({pruned} more removed by pruning)' if pruned else ''}, "
             f"{self._criterion_name} {self.score_:.6f}, {self.seconds_:.1f} s{self._ended_early()}"
         )

@@ -57,6 +57,10 @@ def _chunk(d: int) -> int:
     return max(1, CHUNK // (d * _block(d))) * _block(d)
 
 
+# A weight at most: beyond, rows cannot be counted in double precision.
+HEAVIEST = 1e15
+
+
 def _triangular(rows: Array) -> Array:
     """Triangular factor of ``rows`` (m, d) with at most d rows, diagonal not negative so that it is unique.
 
@@ -185,8 +189,8 @@ def _parted(rows: NDArray[Any], weight: int | None, name: str) -> Weighted:
     if weight is None:
         return rows, None
     weights = np.ascontiguousarray(rows[:, weight], dtype=np.float64)
-    if (weights < 0).any():
-        raise InputError(f"{name}: weights must not be negative, got {weights.min():g}")
+    if (weights < 0).any() or (weights > HEAVIEST).any():
+        raise InputError(f"{name}: weights must be from 0 to {HEAVIEST:g}, got {weights.min():g} to {weights.max():g}")
     return np.delete(rows, weight, axis=1), weights
 
 
@@ -195,8 +199,9 @@ def _weights(weights: ArrayLike, n: int) -> Array:
     w = np.ascontiguousarray(as_numbers(weights, "weights"))
     if w.shape != (n,):
         raise ValueError(f"weights must have shape ({n},), one for every row of X, got {w.shape}")
-    if not np.isfinite(w).all() or (w < 0).any():
-        raise ValueError(f"weights must be finite and not negative, got {brief(float(w[~(w >= 0) | np.isinf(w)][0]))}")
+    strange = w[~((w >= 0) & (w <= HEAVIEST))]
+    if len(strange):
+        raise ValueError(f"weights must be from 0 to {HEAVIEST:g}, got {brief(float(strange[0]))}")
     return w
 
 
@@ -362,6 +367,8 @@ class Moments:
             labels = names_of(names, X.shape[1])
             partitions = X.rechunk({1: -1}).to_delayed().ravel().tolist()
         at = None if weights is None else choose("weights", weights, {name: k for k, name in enumerate(labels)})
+        if len(labels) == 1 and at is not None:
+            raise ValueError(f"weights={brief(weights)} is the only one of the columns: there is no variable beside it")
         parts = [dask.delayed(_of_partition)(partition, labels, at) for partition in partitions]
         while len(parts) > 1:
             pairs = [parts[k : k + 2] for k in range(0, len(parts), 2)]
@@ -430,7 +437,8 @@ class Moments:
         directions = np.random.default_rng(0).standard_normal((rows, r))
         Q, _ = np.linalg.qr(directions - directions.mean(axis=0))
         # A table of arbitrary rows that has these moments, but for the mean.
-        return data_warnings(Q @ self.factor * math.sqrt(rows / self.n), self.names, reads_units=reads_units)
+        table = Q @ self.factor * math.sqrt(rows / self.n)
+        return data_warnings(table, self.names, reads_units=reads_units, rows=self.n)
 
 
 def _of_partition(partition: Any, names: tuple[str, ...], weight: int | None) -> _Centred | None:

@@ -81,11 +81,11 @@ def add_to(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, fit many times, write, print."""
-    from .._checks import share
+    from ..confidence.shares import check_threshold
     from ..files.atomic import as_json, check_writable
 
     parameters = model_parameters(arguments)
-    share("--threshold", arguments.threshold)
+    check_threshold("--threshold", arguments.threshold)
     check_writable(arguments.output)
     X, names, notes = load_data(arguments, parameters, again=arguments.method != "parametric")
     with telling(notes):

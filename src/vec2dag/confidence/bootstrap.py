@@ -151,6 +151,10 @@ def bootstrap(
         "done",
         moments,
         knowledge.bind(table.names),
+        linear=not needs_rows(
+            {"regression": prototype.get_params(deep=False).get("regression", "linear"), "prune": None}
+        ),
+        standardized=bool(getattr(prototype, "_standardises", bool)()),
         settings={"parameters": _parameters(prototype), "seed": entropy, "vec2dag": version("vec2dag")},
     )
     deadline = math.inf if time_budget is None else time.time() + time_budget - (time.perf_counter() - start)
@@ -300,6 +304,8 @@ def _parameters(model: Any) -> dict[str, Any]:
 def _text(value: Any) -> Any:
     if value is None or isinstance(value, str | bool | int | float):
         return value
+    if isinstance(value, Knowledge):
+        return value.to_dict()
     if isinstance(value, np.ndarray):
         return f"array {value.shape} {hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()[:16]}"
     if callable(value) and hasattr(value, "__qualname__"):
@@ -308,7 +314,23 @@ def _text(value: Any) -> Any:
 
 
 def _described(model: Any) -> str:
-    return hashlib.sha256(json.dumps(_parameters(model)).encode()).hexdigest()
+    """Of all that decides a fit: texts may be cut, and functions of one name differ in what they do."""
+    parts = {
+        name: value for name, value in model.get_params(deep=True).items() if name in _parameters(model) or "__" in name
+    }
+    told = [(name, _text(value), _code(value)) for name, value in sorted(parts.items())]
+    return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+
+
+def _code(value: Any) -> str | None:
+    """What a function does, as far as it shows."""
+    code = getattr(value, "__code__", None)
+    if code is None:
+        return None
+    cells = [cell.cell_contents for cell in value.__closure__ or ()]
+    told = repr((code.co_names, code.co_varnames, value.__defaults__, [_text(cell) for cell in cells]))
+    constants = [getattr(constant, "co_code", constant) for constant in code.co_consts]
+    return hashlib.sha256(code.co_code + repr(constants).encode() + told.encode()).hexdigest()
 
 
 def _digest(values: NDArray[np.float64] | TableFile | None, moments: Moments) -> str:

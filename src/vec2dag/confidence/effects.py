@@ -166,7 +166,8 @@ def effects(of: Any, i: int | str, j: int | str, *, data: Any = None, level: flo
     i, j : int or str
         Columns, by position or by name.
     data : array of shape (n, d), or Moments, optional
-        The table, from which errors are computed; only for a pair (A, W), whose errors are NaN without it.
+        The table; only for a pair (A, W). Coefficients and their errors are then those of the regressions on it, in
+        place of ``W``, which has no errors.
     level : float, default 0.95
 
     Returns
@@ -182,13 +183,15 @@ def effects(of: Any, i: int | str, j: int | str, *, data: Any = None, level: flo
     share("level", level)
     if hasattr(of, "total_effects"):
         _refuse_data(data, "a bootstrap, which come from its samples")
+        if not of.linear:
+            raise ValueError("total effects are of linear graphs, and the regressions of this bootstrap are not linear")
         a, b = column_at(i, "i", of.names), column_at(j, "j", of.names)
         return _over_samples(of.total_effects(a, b), level)
     A, W, names, moments = _graph(of, data)
     a, b = column_at(i, "i", names), column_at(j, "j", names)
     if moments is None:
         T = total_effects(W)
-        return Effect(float(T[a, b]), np.nan, np.nan, np.nan, level, float(T[a, b] != 0))
+        return Effect(float(T[a, b]), np.nan, np.nan, np.nan, level, _has_path(A, a, b))
     fitted = coefficients(moments, A, level)
     T = total_effects(fitted.value)
     # dT_ij / dW_pk = T_ip T_kj, and coefficients of different nodes are independent.
@@ -199,7 +202,12 @@ def effects(of: Any, i: int | str, j: int | str, *, data: Any = None, level: flo
             variance += T[k, b] ** 2 * float(along @ fitted.covariances[k] @ along)
     value, error = float(T[a, b]), float(np.sqrt(variance))
     width = float(stats.norm.ppf((1.0 + level) / 2.0)) * error
-    return Effect(value, error, value - width, value + width, level, float(value != 0))
+    return Effect(value, error, value - width, value + width, level, _has_path(A, a, b))
+
+
+def _has_path(A: NDArray[np.uint8], a: int, b: int) -> float:
+    """1 if there is a directed path; effects along several may cancel."""
+    return float(a == b or total_effects(A.astype(np.float64))[a, b] > 0)
 
 
 def _over_samples(values: NDArray[np.float64], level: float) -> Effect:

@@ -78,6 +78,8 @@ class Journal:
     def _lines(self) -> list[Any]:
         """What is whole in the file."""
         try:
+            if self.file.exists() and not self.file.is_file():
+                raise OSError(f"the checkpoint {self.file} is no regular file")
             content = self.file.read_bytes()
         except FileNotFoundError:
             return []

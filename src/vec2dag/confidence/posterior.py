@@ -66,9 +66,10 @@ def posterior(
 
     The weight of a DAG is ``exp(n d score / 2)``: its marginal likelihood for :class:`vec2dag.scores.BGe`, and for
     ``bic-nv`` and ``ls`` the approximation of it that BIC is. All DAGs that are permitted have the same probability
-    beforehand, but for what the criterion says itself: ``ebic-nv`` makes all numbers of parents equally probable, in
-    place of all sets. The chains go over the partitions of DAGs into levels (Kuipers & Moffa 2017), which, unlike
-    orders, favour no DAG, with the weights of sets of parents in tables, and redraw the parents of pairs of nodes.
+    beforehand, but for what the criterion says itself: ``ebic-nv`` makes all numbers of parents up to half of the
+    columns equally probable, in place of all sets. The chains go over the partitions of DAGs into levels (Kuipers &
+    Moffa 2017), which, unlike orders, favour no DAG, with the weights of sets of parents in tables, and redraw the
+    parents of pairs of nodes.
 
     Parameters
     ----------
@@ -125,7 +126,7 @@ def posterior(
     with budget.guard(problem), until(budget.deadline):
         run.start(most, n_jobs, budget)
         run.advance(length + burn, n_jobs, budget)
-    if run.length < 2:
+    if run.length < 2 and (budget.stopped or not run.length):
         if budget.stopped == "interrupted":
             raise KeyboardInterrupt("interrupted before there were samples")
         raise ValueError(f"time_budget={brief(time_budget)} was over before there were samples: more time is needed")

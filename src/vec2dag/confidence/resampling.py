@@ -6,7 +6,7 @@ A sample is a table, or its :class:`~vec2dag.Moments` where a fit asks for nothi
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, ClassVar
 
@@ -24,6 +24,10 @@ __all__ = ["Blocks", "Gaussian", "Rows", "Table"]
 MANY_ROWS, BLOCKS, WIDEST = 20_000, 1_000, 400
 # Numbers that the sums of all blocks may take, 64 MB, and the fewest blocks that say something about variances.
 ROOM, FEWEST = 2**23, 200
+# Share of the variance in the table below which that of a sample is rounding.
+ROUNDING = 1e-13
+# Difference of two readings of one table, in standard deviations, that rounding cannot explain.
+CHANGED = 1e-3
 # Rows at a time, and chunks at a time.
 CHUNK, TOGETHER = 50_000, 4
 # Draws until every column varies.
@@ -43,7 +47,7 @@ class Table:
         """A sample in which every column varies: a table (m, d), or Moments."""
         for _ in range(TRIES):
             sample = self._draw(method, rng)
-            constant = np.flatnonzero(_constant(sample))
+            constant = np.flatnonzero(self._constant(sample))
             if not len(constant):
                 return sample
         raise ValueError(
@@ -54,16 +58,16 @@ class Table:
     def _draw(self, method: str, rng: np.random.Generator) -> Any:
         raise NotImplementedError
 
+    def _constant(self, sample: Any) -> NDArray[np.bool_]:
+        """Columns (d,) of a sample that have only one value."""
+        if isinstance(sample, Moments):
+            return is_constant_by_moments(sample.mean, (sample.factor**2).sum(axis=0) / sample.n)
+        return is_constant(sample)
+
     def __sizeof__(self) -> int:
         # What engines ask before they send an object with every task, or once for all of them.
         arrays = (value for value in vars(self).values() if isinstance(value, np.ndarray))
         return object.__sizeof__(self) + sum(map(sys.getsizeof, arrays))
-
-
-def _constant(sample: Any) -> NDArray[np.bool_]:
-    if isinstance(sample, Moments):
-        return is_constant_by_moments(sample.mean, (sample.factor**2).sum(axis=0) / sample.n)
-    return is_constant(sample)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +92,7 @@ class Rows(Table):
         n = len(self.values)
         chosen = rng.integers(0, n, n) if method == "resample" else rng.choice(n, n // 2, replace=False)
         rows = self.values[chosen]
-        if self.whole or _constant(rows).any():
+        if self.whole or self._constant(rows).any():
             return rows
         return Moments.of(rows, self.names)
 
@@ -100,16 +104,18 @@ class Blocks(Table):
     Rows are dealt to the blocks at random and blocks are drawn as rows would be. That is right where rows can be
     exchanged, as with every bootstrap of rows; with a thousand blocks the variances of samples are known to 5%.
 
-    Sums are of the table in directions in which it has unit variance and no correlation: there they lose no digits,
-    however nearly dependent columns are.
+    Statistics are of the table in directions in which it has unit variance and no correlation: there they lose no
+    digits, however nearly dependent columns are. (Outliers of more than 1e8 standard deviations of the other rows do
+    take digits of samples without them.)
 
     Attributes
     ----------
     sizes : array of shape (B,)
         Rows of every block.
-    sums : array of shape (B, r)
-    products : array of shape (B, r, r)
-        Of rows and their transposes.
+    means : array of shape (B, r)
+        Of the rows of every block.
+    scatters : array of shape (B, r, r)
+        About these means.
     back : array of shape (r, d)
         From those directions to the columns.
     mean : array of shape (d,)
@@ -119,8 +125,8 @@ class Blocks(Table):
     about: ClassVar[str] = "blocks of rows"
 
     sizes: NDArray[np.int64]
-    sums: NDArray[np.float64]
-    products: NDArray[np.float64]
+    means: NDArray[np.float64]
+    scatters: NDArray[np.float64]
     back: NDArray[np.float64]
     mean: NDArray[np.float64]
     names: tuple[str, ...]
@@ -149,13 +155,15 @@ class Blocks(Table):
         def part(seed: int, rows: NDArray[np.float64]) -> tuple[NDArray[Any], ...]:
             shuffled = np.random.default_rng(seed).permutation(len(rows))
             sizes = np.zeros(blocks, np.int64)
-            sums, products = np.zeros((blocks, len(s))), np.zeros((blocks, len(s), len(s)))
+            means, scatters = np.zeros((blocks, len(s))), np.zeros((blocks, len(s), len(s)))
             with one_blas_thread():
                 Y = (np.ascontiguousarray(rows)[shuffled] - moments.mean) @ to
                 for b in range(min(blocks, len(Y))):
                     mine = Y[b::blocks]
-                    sizes[b], sums[b], products[b] = len(mine), mine.sum(axis=0), mine.T @ mine
-            return sizes, sums, products
+                    sizes[b], means[b] = len(mine), mine.mean(axis=0)
+                    mine -= means[b]
+                    scatters[b] = mine.T @ mine
+            return sizes, means, scatters
 
         totals = part(0, np.empty((0, len(deviations))))
         # Every chunk gives the same number of rows to every block, so that no period in the rows survives.
@@ -163,12 +171,16 @@ class Blocks(Table):
             # A few at a time, as all of them would not fit into memory; always in this order, as sums are rounded.
             while group := [(int(rng.integers(2**63)), rows) for rows in islice(chunks, TOGETHER)]:
                 for parts in run_lazily(lambda k, group=group: part(*group[k]), len(group), n_jobs):  # type: ignore[misc]
-                    for total, more in zip(totals, parts, strict=True):
-                        np.add(total, more, out=total)
-        sizes, sums, products = totals
+                    totals = _merged(totals, parts)
+        sizes, means, scatters = totals
         if sizes.sum() != moments.n:
             raise ValueError(f"the table had {moments.n} rows, and then {sizes.sum()}: it has changed meanwhile")
-        return cls(sizes, sums, products, s[:, None] * V * deviations, moments.mean, moments.names)
+        found = cls(sizes, means, scatters, s[:, None] * V * deviations, moments.mean, moments.names)
+        mean, scatter = found._pooled(np.ones(blocks, np.int64))
+        # In these directions the table has mean 0 and unit variances.
+        if np.abs(mean).max() > CHANGED or np.abs(scatter / moments.n - np.eye(len(s))).max() > CHANGED:
+            raise ValueError("the rows of the table are not those of before: it has changed meanwhile")
+        return found
 
     def _draw(self, method: str, rng: np.random.Generator) -> Moments:
         blocks = len(self.sizes)
@@ -177,11 +189,31 @@ class Blocks(Table):
         else:
             times = np.bincount(rng.choice(blocks, blocks // 2, replace=False), minlength=blocks)
         n = int(times @ self.sizes)
-        mean = times @ self.sums / n
-        scatter = np.tensordot(times.astype(np.float64), self.products, 1) - n * np.outer(mean, mean)
+        mean, scatter = self._pooled(times)
         values, vectors = np.linalg.eigh(scatter)
         rows = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T @ self.back
         return Moments(n, self.mean + mean @ self.back, _upper(rows), self.names)
+
+    def _pooled(self, times: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Mean (r,) and scatter (r, r) of the blocks, each so many times."""
+        rows = (times * self.sizes).astype(np.float64)
+        mean = rows @ self.means / rows.sum()
+        apart = self.means - mean
+        return mean, np.tensordot(times.astype(np.float64), self.scatters, 1) + (apart.T * rows) @ apart
+
+    def _constant(self, sample: Moments) -> NDArray[np.bool_]:
+        """Columns (d,) whose variance in a sample is rounding of that in the table."""
+        variances = (sample.factor**2).sum(axis=0) / sample.n
+        return super()._constant(sample) | (variances < ROUNDING * (self.back**2).sum(axis=0))
+
+
+def _merged(one: tuple[NDArray[Any], ...], other: tuple[NDArray[Any], ...]) -> tuple[NDArray[Any], ...]:
+    """Sizes, means and scatters of blocks with the rows of both."""
+    (n, m, S), (k, o, T) = one, other
+    total, shift = n + k, o - m
+    share = k / np.maximum(total, 1)
+    between = np.einsum("b,bi,bj->bij", n * share, shift, shift)
+    return total, m + share[:, None] * shift, S + T + between
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,8 +235,12 @@ class Gaussian(Table):
     names: tuple[str, ...]
 
     def _draw(self, method: str, rng: np.random.Generator) -> Moments:
-        m = self.moments
-        r, dof = len(m.factor), m.n - 1
+        order = self.moments.canonical_order()
+        m = self.moments.taken(order)
+        # In the order of the table, and with its signs, the same random numbers would be another sample.
+        signs = np.where(m.factor[:, 0] @ m.factor < 0, -1.0, 1.0)
+        m = replace(m, factor=m.factor * signs).taken(np.arange(len(order)))
+        r, dof = len(m.factor), max(int(m.n) - 1, 1)
         if dof >= r:
             # Bartlett: B'B has the Wishart distribution of identity scale.
             B = np.triu(rng.standard_normal((r, r)), 1)
@@ -212,8 +248,8 @@ class Gaussian(Table):
         else:
             B = rng.standard_normal((dof, r))
         root = m.factor / np.sqrt(m.n)
-        mean = m.mean + rng.standard_normal(r) @ root / np.sqrt(m.n)
-        return Moments(m.n, mean, _upper(B @ root), m.names)
+        mean = m.mean + signs * (rng.standard_normal(r) @ root) / np.sqrt(m.n)
+        return Moments(m.n, mean, _upper(B @ root) * signs, m.names).taken(np.argsort(order))
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._checks import number, share, shown
+from .._checks import brief, number, shown
 from ..files.atomic import PathLike, as_json, write_together
 from ..files.graphs import graph_files
 from ..files.tables import columns_file
@@ -19,10 +19,17 @@ from ..knowledge.constraints import Constraints
 from ..moments import Moments
 from .effects import coefficients, total_effects
 
-__all__ = ["Bootstrap", "PairTable", "Sample", "Stability"]
+__all__ = ["Bootstrap", "PairTable", "Sample", "Stability", "check_threshold"]
 
 # The pairs that a summary shows at most.
 SHOWN = 60
+
+
+def check_threshold(parameter: str, value: Any) -> float:
+    """A share of samples above 0, and at most all of them."""
+    if number(parameter, value, above=0.0) > 1.0:
+        raise ValueError(f"{parameter} must be above 0 and at most 1, got {brief(value)}")
+    return float(value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,6 +137,10 @@ class Bootstrap:
         Of the whole table.
     constraints : Constraints
         What was known.
+    linear : bool
+        Whether regressions are linear, so that coefficients are more than slopes.
+    standardized : bool
+        Whether coefficients are in standard deviations, as columns were divided by them.
     seconds : float
     settings : dict
         With which it was made.
@@ -143,6 +154,8 @@ class Bootstrap:
     stopped: str
     moments: Moments
     constraints: Constraints
+    linear: bool = True
+    standardized: bool = False
     seconds: float = 0.0
     settings: dict[str, Any] = field(default_factory=dict)
 
@@ -214,7 +227,7 @@ class Bootstrap:
         return [(self.names[i], self.names[j]) for i, j in self._consensus(threshold)[1]]
 
     def _consensus(self, threshold: float) -> tuple[NDArray[np.uint8], list[tuple[int, int]]]:
-        number("threshold", threshold, above=0.0)
+        check_threshold("threshold", threshold)
         known, D = self.constraints, self.directed
         A = np.zeros(D.shape, np.uint8)
         reach = np.eye(len(D), dtype=bool)
@@ -367,7 +380,7 @@ class Bootstrap:
         if self.method == "subsample":
             parts.append(self._stable())
         parts.append(
-            f"{self.n_samples} samples ({self.method}, of {self.drawn}), {self.moments.n} rows, {len(self.names)} "
+            f"{self.n_samples} samples ({self.method}, of {self.drawn}), {self.moments.n:g} rows, {len(self.names)} "
             f"columns, {self.seconds:.1f} s{self._ended_early()}"
         )
         return "\n\n".join(parts)
@@ -419,9 +432,9 @@ class Bootstrap:
         **about
             What else ``bootstrap.json`` should say first; the values can be written as JSON.
         """
-        share("threshold", threshold)
+        check_threshold("threshold", threshold)
         A = self.consensus(threshold)
-        weights = coefficients(self.moments, A).value
+        weights = coefficients(self.moments.standardised() if self.standardized else self.moments, A).value
         graph = graph_files(A, self.names, weights=weights, free=self.doubtful(A, threshold))
         run: dict[str, Any] = {**about, **self.run(), "threshold": threshold, "left_out": self.left_out(threshold)}
         if self.method == "subsample":
