@@ -196,8 +196,8 @@ def test_ones_as_weights_change_nothing_but_rounding(X):
     ("weights", "message"),
     [
         ([1.0, -2.0, 1.0], r"weights must be from 0 to 1e\+15, got -2\.0"),
-        ([1.0, np.nan, 1.0], "from 0 to 1e\+15, got nan"),
-        ([1.0, np.inf, 1.0], "from 0 to 1e\+15, got inf"),
+        ([1.0, np.nan, 1.0], r"from 0 to 1e\+15, got nan"),
+        ([1.0, np.inf, 1.0], r"from 0 to 1e\+15, got inf"),
         ([1.0, 1.0], r"shape \(3,\), one for every row of X, got \(2,\)"),
         ([0.0, 0.0, 0.0], "no row, or none of positive weight"),
         (["a", "b", "c"], "weights must hold numbers"),
@@ -221,7 +221,7 @@ def test_weights_are_a_column_of_a_file(X, put, parquet):
         Moments.from_csv(path, weights="v")
     with pytest.raises(InputError, match="only one"):
         Moments.from_csv(path, columns=["w"], weights="w")
-    with pytest.raises(InputError, match="weights must be from 0 to 1e\+15, got -"):
+    with pytest.raises(InputError, match=r"weights must be from 0 to 1e\+15, got -"):
         Moments.from_csv(path, weights="a")
 
 
