@@ -36,11 +36,15 @@ LARGE = 0.5
 
 def say(sentence: str) -> None:
     """One sentence for the person at the terminal, if there is one; nothing in it can steer the terminal."""
-    from .._checks import shown
+    try:
+        from .._checks import shown
 
+        text = shown(sentence, 4000)
+    except Exception:  # an import that was interrupted half way fails when it is tried again
+        text = ascii(sentence)[1:-1]
     if sys.stderr is not None:
         with suppress(OSError):
-            line = f"vec2dag: {shown(sentence, 4000)}"
+            line = f"vec2dag: {text}"
             if _has_colours(sys.stderr):
                 line = line.replace("vec2dag: warning:", f"vec2dag: {_YELLOW}warning:{_PLAIN}", 1)
             print(line, file=sys.stderr)
