@@ -635,6 +635,7 @@ def test_the_code_makes_the_same_graph(chain, tmp_path, settings, saved):
 
 
 def test_code_is_given_for_settings_of_stable_baselines():
+    pytest.importorskip("stable_baselines3", reason="needs the extra sb3")
     run = ALIAS.paper(random_state=0).get_params(deep=False)
     text = again(source_of([], run={"parameters": json.loads(as_json(run))}))
     assert text.startswith("from vec2dag import ALIAS, sb3\n")
