@@ -3,6 +3,7 @@
 import io
 import math
 import time
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -559,7 +560,10 @@ def _start(score: Score, guide: Score | None, rng: np.random.Generator, budget: 
     if guide is not None:
         left = max(START * (budget.deadline - time.perf_counter()), 1e-3) if budget.limited else None
         search = LocalSearch(chains=1)
-        found = discover(guide, rng=rng, algorithm=search, init="random", refine=False, time_budget=left)
+        with warnings.catch_warnings():
+            # of the search; an interrupt of it is one of the sampling, which has nothing to return yet
+            warnings.filterwarnings("ignore", "interrupted: the best DAG so far is returned")
+            found = discover(guide, rng=rng, algorithm=search, init="random", refine=False, time_budget=left)
         if found.stopped == "interrupted":
             raise KeyboardInterrupt
         return found.A
