@@ -211,7 +211,10 @@ def test_the_table_is_sorted_and_filtered(driver):
     told = content(driver)
     heads = [e.text for e in driver.find_elements("css selector", "#table th")]
     assert heads[:6] == ["Cause", "Effect", "Direction", "Coefficient", "Std. error", "Standardised"]
-    number = lambda text: float(text.replace("−", "-"))  # noqa: E731
+
+    def number(text):
+        return float(text.replace("−", "-"))
+
     column = heads.index("Coefficient")
     expected = sorted(e["coefficient"] for e in told["edges"])
     for order in ("descending", "ascending"):

@@ -11,14 +11,23 @@ from numpy.typing import NDArray
 from ._checks import shown
 from .prune import Verdict
 
-__all__ = ["EdgeTable", "removed_edges"]
+__all__ = ["Columns", "EdgeTable", "removed_edges"]
 
 # p-values below this are not told from each other.
 LEAST_P = 1e-16
 ARROWS = {"oriented": "-->", "known": "==>", "free": "---"}
 
 
-class EdgeTable(dict[str, list[Any]]):
+class Columns(dict[str, list[Any]]):
+    """A table by column."""
+
+    @property
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """The rows one by one."""
+        return (dict(zip(self, values, strict=True)) for values in zip(*self.values(), strict=True))
+
+
+class EdgeTable(Columns):
     """Edges by column, strongest first: what ``pandas.DataFrame`` and ``polars.DataFrame`` take, and ``print`` shows.
 
     Columns are ``source``, ``target``, ``direction`` ("oriented" by the score, "known" beforehand, or "free": neither),
@@ -64,11 +73,6 @@ class EdgeTable(dict[str, list[Any]]):
             table["p_value"] = [tested.get((i, j)) for i, j in edges]
         table.linear = error is not None
         return table
-
-    @property
-    def rows(self) -> Iterator[dict[str, Any]]:
-        """The edges one by one."""
-        return (dict(zip(self, values, strict=True)) for values in zip(*self.values(), strict=True))
 
     def __str__(self) -> str:
         return self.text()

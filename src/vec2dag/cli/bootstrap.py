@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from .discover import add_model_options, is_terminal, model_parameters, stated_knowledge, time_series
+from .discover import add_model_options, is_terminal, model_parameters, with_knowledge
 from .shared import (
     BAD_INPUT,
     DONE,
@@ -92,11 +92,8 @@ def run(arguments: argparse.Namespace) -> int:
         from ..confidence import bootstrap
         from ..estimator import ALIAS
 
-        knowledge = stated_knowledge(arguments)
-        with noting(notes):
-            series = time_series(arguments, X, names)
-        if series is not None:
-            X, names, knowledge = series.X, series.names, series.knowledge | knowledge
+        X, names, knowledge = with_knowledge(arguments, X, names, notes)
+        if arguments.lags is not None:
             notes.append("rows of a time series are drawn as if all that connects them were in the columns of --lags")
         # The options that are about all samples, and not about the fit of one.
         for shared in ("time_budget", "checkpoint", "n_jobs", "random_state"):

@@ -33,8 +33,7 @@ __all__ = [
     "is_terminal",
     "model_parameters",
     "run",
-    "stated_knowledge",
-    "time_series",
+    "with_knowledge",
 ]
 
 PICTURE, PAGE = "graph.png", "report.html"
@@ -177,11 +176,7 @@ def run(arguments: argparse.Namespace) -> int:
     check_writable(arguments.output)
     X, names, notes = load_data(arguments, parameters)
     with telling(notes):
-        knowledge = stated_knowledge(arguments)
-        with noting(notes):
-            series = time_series(arguments, X, names)
-        if series is not None:
-            X, names, knowledge = series.X, series.names, series.knowledge | knowledge
+        X, names, knowledge = with_knowledge(arguments, X, names, notes)
 
         from ..estimator import ALIAS
 
@@ -265,7 +260,7 @@ def _picture(model: Any, truth: Any) -> bytes:
     return content.getvalue()
 
 
-def stated_knowledge(arguments: argparse.Namespace) -> Any:
+def _stated_knowledge(arguments: argparse.Namespace) -> Any:
     """What is known, from a file and from options."""
     from ..knowledge import Knowledge
 
@@ -279,12 +274,24 @@ def stated_knowledge(arguments: argparse.Namespace) -> Any:
     return said if arguments.knowledge is None else Knowledge.read(arguments.knowledge) | said
 
 
+def with_knowledge(
+    arguments: argparse.Namespace, X: Any, names: tuple[str, ...], notes: list[str]
+) -> tuple[Any, tuple[str, ...], Any]:
+    """The table, with the columns of rows before if asked, its names, and what is known of them."""
+    knowledge = _stated_knowledge(arguments)
+    with noting(notes):
+        series = _time_series(arguments, X, names)
+    if series is None:
+        return X, names, knowledge
+    return series.X, series.names, series.knowledge | knowledge
+
+
 def _names(text: str) -> list[str]:
     """Names with commas between them; those that have commas themselves stand in double quotes."""
     return [name.strip() for name in next(csv.reader([text], skipinitialspace=True))]
 
 
-def time_series(arguments: argparse.Namespace, X: Any, names: tuple[str, ...]) -> Any:
+def _time_series(arguments: argparse.Namespace, X: Any, names: tuple[str, ...]) -> Any:
     """The table with the columns of rows before, if asked."""
     from ..knowledge import lagged
 

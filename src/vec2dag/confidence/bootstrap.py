@@ -315,10 +315,9 @@ def _text(value: Any) -> Any:
 
 def _described(model: Any) -> str:
     """Of all that decides a fit: texts may be cut, and functions of one name differ in what they do."""
-    parts = {
-        name: value for name, value in model.get_params(deep=True).items() if name in _parameters(model) or "__" in name
-    }
-    told = [(name, _text(value), _code(value)) for name, value in sorted(parts.items())]
+    decisive = _parameters(model)
+    values = {k: v for k, v in model.get_params(deep=True).items() if k.partition("__")[0] in decisive}
+    told = [(name, _text(value), _code(value)) for name, value in sorted(values.items())]
     return hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
 

@@ -1,7 +1,7 @@
 """What the graphs of many samples say: shares of directions, a graph that agrees with them, and bounds."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._checks import brief, number, shown
+from ..edges import Columns
 from ..files.atomic import PathLike, as_json, write_together
 from ..files.graphs import graph_files
 from ..files.tables import columns_file
@@ -56,13 +57,8 @@ class Sample:
     score: float
 
 
-class PairTable(dict[str, list[Any]]):
+class PairTable(Columns):
     """Pairs of columns, or edges, by column of the table: what ``pandas.DataFrame`` takes, and ``print`` shows."""
-
-    @property
-    def rows(self) -> Iterator[dict[str, Any]]:
-        """One by one."""
-        return (dict(zip(self, values, strict=True)) for values in zip(*self.values(), strict=True))
 
     def __str__(self) -> str:
         return self.text()
