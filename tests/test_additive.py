@@ -1,5 +1,7 @@
 """Additive regressions: against the splines on the rows themselves, and what must not change a residual."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -95,3 +97,9 @@ def test_a_killed_search_goes_on(X, tmp_path):
     again = ALIAS(regression="additive", random_state=0, checkpoint=file).fit(X)
     assert again.search_.fits == 0
     np.testing.assert_array_equal(first.adjacency_matrix_, again.adjacency_matrix_)
+
+
+def test_units_are_not_warned_of_where_they_do_not_matter(X):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ALIAS(regression="additive", prune=None, random_state=0).fit(X * [1e-4, 1, 1, 1e4])

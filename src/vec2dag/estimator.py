@@ -469,7 +469,8 @@ class ALIAS(BaseEstimator):
 
     def _warn_of(self, data: NDArray[np.float64] | Moments, score: GraphScore) -> None:
         """Say what in the table will mislead the score."""
-        reads_units = score.equal_variances or (score.linear is False and not self.standardized_)
+        asked = score.linear is False and score.local is not None and score.local.regression.reads_units
+        reads_units = score.equal_variances or (asked and not self.standardized_)
         if isinstance(data, Moments):
             sentences = data.doubts(reads_units=reads_units)
         else:

@@ -77,6 +77,8 @@ class AdditiveOnTable(Regression):
     n_basis : int
     """
 
+    reads_units = False
+
     def __init__(self, X: Array, names: tuple[str, ...], n_basis: int) -> None:
         self.X, self.names, self.n_basis = X, names, n_basis
         self.n, self.d = X.shape

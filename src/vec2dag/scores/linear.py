@@ -63,6 +63,7 @@ class LinearOnTable(Regression):
 
     cheap = True
     linear = True
+    reads_units = False
 
     def __init__(self, moments: Moments, *, reference: bool = False) -> None:
         self.n, self.d, self.names = moments.n, len(moments.names), moments.names

@@ -25,6 +25,8 @@ class Regression:
         Whether a residual takes microseconds: nothing is then remembered, and no search has to be sparing.
     linear : bool
         Whether a parent that matters has a linear coefficient, so that linear pruning can see it.
+    reads_units : bool
+        Whether residuals, in units of the column, may depend on the units of the columns.
     score_equivalent : bool
         Whether residuals are those of linear regressions on centred columns, which criteria that promise it need to
         give equivalent graphs the same score.
@@ -37,6 +39,7 @@ class Regression:
     names: tuple[str, ...]
     cheap = False
     linear = False
+    reads_units = True
     score_equivalent = False
     statistics: Any = None
 
