@@ -3,12 +3,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 .DELETE_ON_ERROR:
-.PHONY: demo test test-all fuzz check pictures bench peers test-peers clean help
+.PHONY: demo test test-all docs fuzz check pictures bench peers test-peers clean help
 
 help:
 	@echo "make demo      discover the graph of the Sachs protein data: demo-out/ with a picture and a page"
 	@echo "make test      the test suite"
 	@echo "make test-all  the test suite with every optional dependency"
+	@echo "make docs      the documentation as a site: build/docs/index.html"
 	@echo "make pictures  the pictures of the documentation (with chromium, those of the report too)"
 	@echo "make fuzz      random tables, files and parameters: N=10000 cases, SEED=0 (a new seed, printed, if not given)"
 	@echo "make check     ruff and mypy, and pip-audit where it is installed"
@@ -43,6 +44,15 @@ test: $(VENV)/.dev
 
 test-all: $(VENV)/.all
 	$(BIN)/python -m pytest -q -n auto --run-slow
+
+$(VENV)/.docs: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
+	@touch $@
+
+# Needs no network once installed. Warnings, links to nowhere among them, are errors.
+docs: $(VENV)/.docs
+	$(BIN)/python -m sphinx -q -W --keep-going -c docs -d build/doctrees . build/docs
+	@echo "open build/docs/index.html in a browser"
 
 N ?= 10000
 fuzz: $(VENV)/.dev

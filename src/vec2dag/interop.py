@@ -131,7 +131,7 @@ def from_lingam(model: Any) -> NDArray[np.float64]:
 
     Parameters
     ----------
-    model : object with adjacency_matrix_, or array-like of shape (d, d)
+    model : object with ``adjacency_matrix_``, or array-like of shape (d, d)
         ``B[j, i]`` is the coefficient of i in the equation of j.
     """
     B = _square(getattr(model, "adjacency_matrix_", model), "model")

@@ -88,7 +88,7 @@ class DagEnv(_Scored, gymnasium.Env):
     Parameters
     ----------
     score : Score or callable
-        A :class:`Score`, or any function of one adjacency matrix (d, d) that returns a number; higher is better.
+        A :class:`.Score`, or any function of one adjacency matrix (d, d) that returns a number; higher is better.
     d : int, optional
         Number of nodes; needed unless ``score`` has an attribute ``d``.
     bound : float, default 10.0

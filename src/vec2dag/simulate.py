@@ -383,7 +383,7 @@ def _draw_mlp(parents: Array, rng: Generator, hidden: int, low: float, high: flo
 
 
 def gaussian_process(A: ArrayLike, E: ArrayLike, rng: Generator) -> Array:
-    """Model ``X_j = f_j(X_parents) + E_j``, ``f_j`` from a Gaussian process with kernel exp(-|x - y|^2 / 2).
+    """Model ``X_j = f_j(X_parents) + E_j``, ``f_j`` from a Gaussian process with kernel ``exp(-|x - y|^2 / 2)``.
 
     Parameters and result as in :func:`ancestral`. Time n^3 and memory n^2 per node.
     """

@@ -26,7 +26,9 @@ RESIDUALS = 1
 
 @dataclass
 class Additive(Settings):
-    """``y = c + f_1(x_1) + ... + f_k(x_k) + noise``, each function a thin-plate regression spline.
+    """Sums of smooth functions of the parents, each a thin-plate regression spline.
+
+    The model is ``y = c + f_1(x_1) + ... + f_k(x_k) + noise``.
 
     How smooth they are is decided by generalised cross-validation for every regression. Neither the units of the
     columns nor, once the table has been read, the number of rows matter: everything is computed from inner products of

@@ -44,7 +44,7 @@ class Budget:
     seconds : float, optional
         From now on; None is without end.
     callback : callable, optional
-        Told of every step with a :class:`Progress`; returning True ends the search.
+        Told of every step with a :class:`.Progress`; returning True ends the search.
     outer : Budget, optional
         The budget that this one is a part of. It is never exceeded, and a callback or an interrupt ends it too.
 

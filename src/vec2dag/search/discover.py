@@ -87,11 +87,11 @@ def discover(
     time_budget : float, optional
         Seconds after which the best DAG so far is taken.
     callback : callable, optional
-        Called with a :class:`Progress` after every step; returning True ends the search, the refinement included.
+        Called with a :class:`.Progress` after every step; returning True ends the search, the refinement included.
     checkpoint : path or Checkpoint, optional
         A file in which the search is kept as it goes on. Started again with the same score, settings and ``rng`` in the
         same state, it goes on from there and ends in the same result as if it had never stopped, up to the seconds;
-        :class:`Checkpoint` also continues with any other ``rng``. A file of another score is refused, and of a search
+        :class:`.Checkpoint` also continues with any other ``rng``. A file of another score is refused, and of a search
         with other settings only local scores are taken. Algorithms of :mod:`vec2dag.sb3` cannot be continued, and are
         refused unless local scores are worth keeping.
 

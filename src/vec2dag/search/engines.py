@@ -602,7 +602,7 @@ def policy_gradient(
     time_budget : float, optional
         Seconds after which the best DAG so far is returned.
     callback : callable, optional
-        Called with a :class:`Progress` after every step; returning True ends the search.
+        Called with a :class:`.Progress` after every step; returning True ends the search.
 
     Returns
     -------
