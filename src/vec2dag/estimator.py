@@ -38,6 +38,7 @@ from ._checks import (
 )
 from ._parallel import OutOfTime, effective_jobs, one_blas_thread, until
 from ._settings import Settings
+from .columns import Columns, coded, has_categories
 from .confidence.effects import coefficients
 from .edges import EdgeTable, removed_edges
 from .files.atomic import PathLike, as_json, write_together
@@ -162,6 +163,9 @@ class ALIAS(BaseEstimator):
     standardize : bool or "auto", default "auto"
         Whether to divide the columns by their standard deviations first. ``"auto"`` does so for regressions that depend
         on units, as ``"gp"`` does, unless the criterion takes variances to be equal; ``standardized_`` says whether.
+    categorical : "auto", None, or list of names and positions, default "auto"
+        Which columns are categories: with ``"auto"`` those of truth values, of text, and of types made for it (pandas'
+        and polars' Categorical, polars' Enum); a list names further ones, whole numbers for instance; None is none.
     knowledge : Knowledge, optional
         What is known of the graph, by the names of the columns: edges that are required or forbidden, tiers, limits
         (:class:`vec2dag.Knowledge`, or what :meth:`Knowledge.of` takes). Only graphs that agree with it are searched,
@@ -223,6 +227,8 @@ class ALIAS(BaseEstimator):
         is a callable or a Score.
     standardized_ : bool
         Whether columns were divided by their standard deviations; ``weights_`` are then in those units.
+    columns_ : Columns
+        Names of the columns, and the levels of those that are categories.
     moments_ : Moments
         Number of rows, mean and scatter of the table, in the units of ``weights_``.
     n_samples_ : int
@@ -256,6 +262,7 @@ class ALIAS(BaseEstimator):
         init: str | ArrayLike = "auto",
         refine: bool = True,
         standardize: bool | str = "auto",
+        categorical: Any = "auto",
         knowledge: Any = None,
         time_budget: float | None = None,
         checkpoint: Any = None,
@@ -270,6 +277,7 @@ class ALIAS(BaseEstimator):
         self.init = init
         self.refine = refine
         self.standardize = standardize
+        self.categorical = categorical
         self.knowledge = knowledge
         self.time_budget = time_budget
         self.checkpoint = checkpoint
@@ -441,7 +449,17 @@ class ALIAS(BaseEstimator):
             self._names = X.names if names is None else check_names(names, d)
             self.feature_names_in_ = np.array(self._names, dtype=object)
             self.n_samples_ = X.n
+            self.columns_ = Columns.numeric(self._names)
             return replace(X, names=self._names)
+        if has_categories(X, self.categorical):
+            table = coded(X, self.categorical, names)
+            numbers = table.as_numbers()
+            if numbers is None:
+                raise ValueError(
+                    f"criterion={brief(self.criterion)} is for numbers, and {quoted(table.columns.by_name)} are "
+                    "categories; leave them out"
+                )
+            X, names = numbers.values, numbers.columns.names
         labels = frame_labels(X)
         if labels is None:
             X = as_numbers(X)
@@ -455,6 +473,7 @@ class ALIAS(BaseEstimator):
             self.feature_names_in_ = np.array(check_names(names, d), dtype=object)
         known = getattr(self, "feature_names_in_", labels)
         self._names = default_names(d) if known is None else check_names([str(name) for name in known], d)
+        self.columns_ = Columns.numeric(self._names)
         check_values(values, self._names)
         return values
 

@@ -1,0 +1,417 @@
+"""What the columns of a table are: numbers, or categories with their levels.
+
+A table of both becomes an array of numbers in which a category is the place of its level: 0, 1, ... in the order of the
+levels, and NaN where it is missing.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._checks import as_numbers, brief, check_names, default_names, listing, quoted, shown
+
+__all__ = ["Coded", "Columns", "Level", "coded", "has_categories", "level_text"]
+
+Level = str | bool | int | float
+
+# Text of which more than half of the rows, and more than so many, have one of their own names rows: it is no category.
+FEW_LEVELS = 10
+# Levels that codes can count.
+MOST_LEVELS = 2**16 - 1
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Names of columns, and the levels of those that are categories.
+
+    Attributes
+    ----------
+    names : tuple of str
+    levels : tuple
+        Of every column the levels, in the order of their codes, or None if it holds numbers.
+
+    Examples
+    --------
+    >>> table = coded({"dose": [1.5, 2.0, 0.5], "drug": ["b", "a", "b"]}, names=["dose", "drug"])
+    >>> table.columns.levels
+    (None, ('a', 'b'))
+    >>> table.values[:, 1].tolist()
+    [1.0, 0.0, 1.0]
+    """
+
+    names: tuple[str, ...]
+    levels: tuple[tuple[Level, ...] | None, ...]
+
+    @classmethod
+    def numeric(cls, names: Sequence[str]) -> Columns:
+        """Columns of numbers."""
+        return cls(tuple(names), (None,) * len(names))
+
+    @property
+    def categorical(self) -> NDArray[np.bool_]:
+        """Which are categories, (d,)."""
+        return np.array([levels is not None for levels in self.levels], dtype=bool)
+
+    @property
+    def by_name(self) -> dict[str, list[Level]]:
+        """The levels of the categories, as JSON can hold them."""
+        return {name: list(levels) for name, levels in zip(self.names, self.levels, strict=True) if levels is not None}
+
+    def taken(self, order: Iterable[int]) -> Columns:
+        """The same with the columns in another order, or with some of them."""
+        places = [int(k) for k in order]
+        return Columns(tuple(self.names[k] for k in places), tuple(self.levels[k] for k in places))
+
+    def encode(self, X: Any) -> NDArray[np.float64]:
+        """Another table (m, d) with these columns, in this order, as numbers and codes.
+
+        A frame may have its columns in any order. A level that is not among those known is refused.
+        """
+        if isinstance(X, Coded):
+            X = X.decoded()
+        found = _columns_of(X)
+        if found.labels is not None:
+            missing = [name for name in self.names if name not in found.labels]
+            if missing:
+                raise ValueError(f"X has no column {quoted(missing)}; it has {quoted(map(str, found.labels), 20)}")
+            found = replace(found, columns=[found.columns[found.labels.index(name)] for name in self.names])
+        if len(found.columns) != len(self.names):
+            raise ValueError(f"X has {len(found.columns)} features, but {len(self.names)} columns are known")
+        values = np.empty((found.rows, len(self.names)))
+        for k, (name, levels, column) in enumerate(zip(self.names, self.levels, found.columns, strict=True)):
+            if levels is None:
+                values[:, k] = as_numbers(_array(column), f"column '{shown(name)}'")
+                continue
+            place = {level: code for code, level in enumerate(levels)}
+            cells = [_plain(cell) for cell in _array(column).tolist()]
+            strange = {level_text(cell): None for cell in cells if cell is not None and cell not in place}
+            if strange:
+                raise ValueError(
+                    f"column '{shown(name)}' has the level(s) {quoted(strange)}, which the table of fit did not have: "
+                    f"nothing is known about them; it had {quoted(map(level_text, levels))}"
+                )
+            values[:, k] = [math.nan if cell is None else place[cell] for cell in cells]
+        return values
+
+
+@dataclass(frozen=True, eq=False)
+class Coded:
+    """A table of numbers and codes.
+
+    Attributes
+    ----------
+    values : array of shape (n, d), float64
+        Numbers, and in columns of categories codes of their levels; NaN where something is missing.
+    columns : Columns
+    """
+
+    values: NDArray[np.float64]
+    columns: Columns
+
+    def taken(self, order: Iterable[int]) -> Coded:
+        """The same with the columns in another order, or with some of them."""
+        places = [int(k) for k in order]
+        return Coded(self.values[:, places], self.columns.taken(places))
+
+    def decoded(self) -> dict[str, list[Any]]:
+        """The cells by column, levels in place of codes, and None where one is missing."""
+        cells: dict[str, list[Any]] = {}
+        for name, levels, column in zip(self.columns.names, self.columns.levels, self.values.T, strict=True):
+            found = column.tolist()
+            cells[name] = found if levels is None else [None if c != c else levels[int(c)] for c in found]
+        return cells
+
+    def as_numbers(self) -> Coded | None:
+        """The same with numbers in place of categories, if all levels are numbers, or true and false; None if not."""
+        values = self.values.copy()
+        for k, levels in enumerate(self.columns.levels):
+            if levels is None:
+                continue
+            if any(isinstance(level, str) for level in levels):
+                return None
+            codes, missing = values[:, k], np.isnan(values[:, k])
+            values[:, k] = np.array([float(level) for level in levels])[np.where(missing, 0, codes).astype(np.int64)]
+            values[missing, k] = np.nan
+        return Coded(values, Columns.numeric(self.columns.names))
+
+    def as_categories(self, most: int) -> Coded:
+        """The same with categories in place of numbers; columns with more than ``most`` different ones are refused."""
+        values, levels = self.values.copy(), list(self.columns.levels)
+        many = []
+        for k, known in enumerate(levels):
+            if known is None:
+                codes, own = _levels_of(values[:, k])
+                if len(own) > most:
+                    many.append(f"'{shown(self.columns.names[k])}' ({len(own)})")
+                values[:, k], levels[k] = codes, own
+        if many:
+            raise ValueError(
+                f"more than {most} different numbers in {listing(many)}: these are no categories; cut them into "
+                "intervals, or leave them out"
+            )
+        return Coded(values, Columns(self.columns.names, tuple(levels)))
+
+
+def coded(X: Any, categorical: Any = "auto", names: Sequence[str] | None = None) -> Coded:
+    """A table as numbers and codes.
+
+    Parameters
+    ----------
+    X : array of shape (n, d), data frame, mapping of names to columns, or Coded
+        Not modified.
+    categorical : "auto", None, or sequence of str and int, default "auto"
+        ``"auto"``: columns of truth values, of text, and of types made for categories (pandas' and polars' Categorical,
+        polars' Enum) are categories; text that can all be read as numbers is numbers. A sequence names further columns,
+        or gives their positions. None: all columns must be numbers.
+    names : sequence of str, optional
+        Of the columns, in place of those that the frame has.
+
+    Returns
+    -------
+    Coded
+        Levels are those that occur, in the order that the type of the column gives them, or sorted.
+    """
+    if isinstance(X, Coded):
+        d = len(X.columns.names)
+        labels = X.columns.names if names is None else check_names(names, d)
+        listed = _listed(categorical, labels)
+        if listed:
+            raise ValueError(f"categorical={brief(categorical)} has no effect on a table that is coded already")
+        return Coded(X.values, replace(X.columns, names=labels))
+    found = _columns_of(X)
+    d = len(found.columns)
+    labels = default_names(d) if found.labels is None else tuple(map(str, found.labels))
+    labels = check_names(labels if names is None else names, d)
+    listed = _listed(categorical, labels)
+    values, levels = np.empty((found.rows, d)), []
+    bad, unique = [], []
+    for k, column in enumerate(found.columns):
+        own: tuple[Level, ...] | None = None
+        try:
+            if k in listed or (categorical is not None and _is_category(column)):
+                values[:, k], own = _levels_of(column)
+                if k not in listed and _names_rows(own, found.rows):
+                    unique.append(f"'{shown(labels[k])}' ({len(own)}, such as {brief(own[0])})")
+            elif _array(column).dtype.kind in "mM":
+                raise ValueError
+            else:
+                values[:, k] = as_numbers(_array(column))
+        except (TypeError, ValueError):
+            bad.append(labels[k])
+        levels.append(own)
+    if bad:
+        what = "numeric" if categorical is None else "numbers or categories"
+        raise ValueError(f"columns must be {what}; not {what}: {quoted(bad)}")
+    if unique:
+        raise ValueError(
+            f"text that differs from row to row in {listing(unique)}: names, dates or numbers of rows are no "
+            "categories; leave these columns out, or list them in categorical"
+        )
+    return Coded(values, Columns(labels, tuple(levels)))
+
+
+def has_categories(X: Any, categorical: Any = "auto") -> bool:
+    """Whether a table has columns that :func:`coded` takes for categories."""
+    if isinstance(X, Coded):
+        return bool(X.columns.categorical.any())
+    if categorical is None:
+        return False
+    if not (isinstance(categorical, str) and categorical == "auto"):
+        return not np.iterable(categorical) or isinstance(categorical, str) or any(True for _ in categorical)
+    # a look at the type spares one at the cells
+    if isinstance(X, np.ndarray) and X.dtype.kind not in "bOUS":
+        return False
+    if hasattr(X, "toarray") or not (isinstance(X, np.ndarray | list | tuple | dict) or hasattr(X, "columns")):
+        return False
+    return any(_is_category(column) for column in _columns_of(X).columns)
+
+
+def level_text(level: Any) -> str:
+    """A level as results show it: whole numbers without a decimal point."""
+    return str(int(level)) if isinstance(level, float) and level.is_integer() else str(level)
+
+
+# --- columns of anything --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Found:
+    """The columns of a table, and their labels if it has any."""
+
+    columns: list[Any]
+    labels: list[Any] | None
+    rows: int
+
+
+def _columns_of(X: Any) -> _Found:
+    """The columns of a frame, a mapping or an array."""
+    if isinstance(X, dict):
+        return _Found([np.array(column, dtype=_kind(column)) for column in X.values()], list(X), _length(X.values()))
+    labels = getattr(X, "columns", None)
+    if labels is not None and hasattr(X, "__getitem__"):
+        listed = list(labels)
+        if not listed:
+            raise ValueError("X must have columns, got a data frame without any")
+        if len(set(map(str, listed))) < len(listed):
+            check_names([str(label) for label in listed], len(listed))
+        return _Found([X[label] for label in listed], listed, len(X))
+    values = X if type(X) is np.ndarray and X.dtype.kind in "bOUS" else _any_array(X)
+    if values.ndim != 2:
+        raise ValueError(f"X must be a 2-D array (rows, columns), got shape {values.shape}")
+    return _Found(list(values.T), None, len(values))
+
+
+def _any_array(X: Any) -> NDArray[Any]:
+    """An array of what it is made of: numpy would turn numbers beside text into text."""
+    try:
+        values = np.asarray(X)
+        if values.dtype.kind not in "US" or isinstance(X, np.ndarray):
+            return values
+        return np.array(X, dtype=object)
+    except ValueError:
+        return as_numbers(X)  # says what is wrong with it
+
+
+def _kind(column: Any) -> Any:
+    """The type for a list of cells; an array keeps its own."""
+    plain = isinstance(column, np.ndarray) or not any(isinstance(cell, str) or cell is None for cell in column)
+    return None if plain else object
+
+
+def _length(columns: Iterable[Any]) -> int:
+    lengths = {len(column) for column in columns}
+    if len(lengths) != 1:
+        raise ValueError(f"the columns of X must have the same length, got {sorted(lengths)}")
+    return lengths.pop()
+
+
+def _listed(categorical: Any, names: Sequence[str]) -> set[int]:
+    """Positions of the columns that are said to be categories."""
+    if categorical is None or (isinstance(categorical, str) and categorical == "auto"):
+        return set()
+    if isinstance(categorical, str) or not np.iterable(categorical):
+        raise ValueError(
+            f"categorical={brief(categorical)}: allowed are 'auto', None, and a list of names or positions of columns"
+        )
+    places = set()
+    for one in categorical:
+        if isinstance(one, str) and one in names:
+            places.add(names.index(one))
+        elif isinstance(one, numbers.Integral) and not isinstance(one, bool) and 0 <= int(one) < len(names):
+            places.add(int(one))
+        else:
+            raise ValueError(f"categorical: there is no column {brief(one)}; there are {quoted(names, 20)}")
+    return places
+
+
+def _array(column: Any) -> NDArray[Any]:
+    """A column (n,) as an array of whatever it holds."""
+    return np.asarray(column)
+
+
+def _declared(column: Any) -> list[Level] | None:
+    """The levels that the type of a column declares, in their order; None if it is no type for categories."""
+    kind = getattr(column, "dtype", None)
+    if type(kind).__name__ not in ("CategoricalDtype", "Categorical", "Enum"):
+        return None
+    declared = getattr(kind, "categories", None)
+    # polars' Categorical has levels in no order of anybody's choice
+    return [] if type(kind).__name__ == "Categorical" or declared is None else [_plain(c) for c in list(declared)]
+
+
+def _is_category(column: Any) -> bool:
+    """Whether the type of a column, or text in it, makes it one of categories."""
+    if _declared(column) is not None:
+        return True
+    values = _array(column)
+    if values.dtype.kind == "b":
+        return True
+    if values.dtype.kind not in "OUST":
+        return False
+    cells = [cell for cell in map(_plain, values.tolist()) if cell is not None]
+    if not all(isinstance(cell, str | numbers.Real) for cell in cells):
+        return False
+    if any(isinstance(cell, bool) for cell in cells):
+        return True
+    return any(isinstance(cell, str) and not _is_number(cell) for cell in cells)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _plain(cell: Any) -> Any:
+    """A cell as Python's own type, None if it is missing."""
+    if isinstance(cell, str):
+        return str(cell)
+    if cell is None or type(cell).__name__ in ("NAType", "NaTType"):
+        return None
+    if isinstance(cell, np.generic):
+        cell = cell.item()
+    if isinstance(cell, bytes):
+        return cell.decode("utf-8", "replace")
+    return None if isinstance(cell, float) and math.isnan(cell) else cell
+
+
+def _levels_of(column: Any) -> tuple[NDArray[np.float64], tuple[Level, ...]]:
+    """Codes (n,) of a column, NaN where it is missing, and the levels that occur in it."""
+    declared, values = _declared(column), _array(column)
+    if values.dtype.kind in "mM":
+        raise ValueError("dates are no categories")
+    if values.dtype.kind in "biuf":
+        distinct, inverse = np.unique(values, return_inverse=True)
+        codes, levels = inverse.astype(np.float64), [_plain(value) for value in distinct.tolist()]
+        if levels and levels[-1] is None:  # numpy puts NaN last, once
+            codes[codes == len(levels) - 1] = np.nan
+            levels.pop()
+    else:
+        cells = [_plain(cell) for cell in values.tolist()]
+        seen: dict[Any, int] = {}
+        codes = np.array([math.nan if c is None else seen.setdefault(c, len(seen)) for c in cells])
+        levels = list(seen)
+        if not all(isinstance(level, str | numbers.Real) for level in levels):
+            raise ValueError("neither text nor numbers")
+    if any(isinstance(level, float) and math.isinf(level) for level in levels):
+        raise ValueError("infinity is no level")
+    if len(levels) > MOST_LEVELS:
+        raise ValueError(f"more than {MOST_LEVELS} levels")
+    rank = {level: place for place, level in enumerate(declared or ())}
+    order = sorted(range(len(levels)), key=lambda k: (rank.get(levels[k], 0), isinstance(levels[k], str), levels[k]))
+    place = np.empty(len(levels) + 1)
+    place[order] = np.arange(len(levels))
+    place[-1] = np.nan
+    sorted_levels = tuple(_whole(levels[k]) for k in order)
+    return place[np.where(np.isnan(codes), len(levels), codes).astype(np.int64)], sorted_levels
+
+
+def _whole(level: Any) -> Level:
+    """A level as files hold it: whole numbers as such."""
+    if isinstance(level, bool | str):
+        return level
+    return int(level) if float(level).is_integer() else float(level)
+
+
+def _names_rows(levels: Sequence[Level], rows: int) -> bool:
+    """Whether levels are names, numbers or dates of rows, and no categories."""
+    many = len(levels) > max(rows / 2, FEW_LEVELS) or len(levels) == rows > 4
+    return many or (len(levels) > FEW_LEVELS and all(isinstance(level, str) and _is_date(level) for level in levels))
+
+
+def _is_date(text: str) -> bool:
+    try:
+        datetime.fromisoformat(text.strip())
+    except ValueError:
+        return False
+    return True
