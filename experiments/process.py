@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,12 +16,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .hosts import Hosts
 from .methods import METHODS
 
 ROOT = Path(__file__).resolve().parents[1]
 PEERS_PYTHON = ROOT / ".venv-peers" / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 NOT_INSTALLED = "not installed: make peers"
 TAIL = 2**16  # bytes of a log that are looked at
+CAN_LIMIT = os.name == "posix"  # processor time of a process
+# A process that uses no processor time (or shares the machine with many) ends after so many limits on the wall.
+PATIENCE, GRACE = 10.0, 60.0
 
 
 @dataclass(frozen=True)
@@ -47,43 +50,6 @@ class Outcome:
     said: str = ""
 
 
-class Children:
-    """Processes that run now, to be ended together."""
-
-    def __init__(self) -> None:
-        self.running: set[subprocess.Popen[bytes]] = set()
-        self.lock = threading.Lock()
-        self.closed = False
-
-    def add(self, child: "subprocess.Popen[bytes]") -> None:
-        """Take note of a process; one that comes too late ends at once."""
-        with self.lock:
-            self.running.add(child)
-            if self.closed:
-                _kill(child)
-
-    def discard(self, child: "subprocess.Popen[bytes]") -> None:
-        """Forget a process."""
-        with self.lock:
-            self.running.discard(child)
-
-    def kill(self) -> None:
-        """End them all, and those to come."""
-        with self.lock:
-            self.closed = True
-            for child in self.running:
-                _kill(child)
-
-
-def _kill(child: "subprocess.Popen[bytes]") -> None:
-    """End a process and those that it started."""
-    if os.name == "nt":
-        child.kill()
-    else:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(child.pid, signal.SIGKILL)
-
-
 def execute(
     method: str,
     settings: dict[str, Any],
@@ -95,7 +61,7 @@ def execute(
     peers: Path = PEERS_PYTHON,
     paths: Sequence[Path] = (),
     careful: bool = False,
-    children: Children | None = None,
+    hosts: Hosts | None = None,
 ) -> Outcome:
     """Run a method on a table with one thread; its problems are told and not raised.
 
@@ -108,7 +74,8 @@ def execute(
     seed : int
     X : array of shape (n, d)
     timeout : float
-        Seconds, the start of the process included.
+        Seconds of processor time from the call of the method on; where the system cannot limit them, seconds on the
+        wall, the start of the process included.
     memory : float
         Gigabytes.
     peers : Path
@@ -117,9 +84,9 @@ def execute(
         Folders in which a peer is looked for besides.
     careful : bool, default False
         Whether a method of this library runs on a part of the table first, so that its kernels are loaded before the
-        clock starts, and processor seconds are told too, which do not count what else the machine was doing.
-    children : Children, optional
-        Where the process is registered while it runs.
+        clock starts.
+    hosts : Hosts, optional
+        What the process is forked from; a new interpreter without.
     """
     peer = METHODS[method].peer
     python = peers if peer else Path(sys.executable)
@@ -128,35 +95,49 @@ def execute(
     with tempfile.TemporaryDirectory(prefix="vec2dag-run-") as name:
         folder = Path(name)
         np.save(folder / "X.npy", X)
-        job = {"method": method, "settings": settings, "seed": seed, "memory": memory, "timeout": timeout}
-        job |= {"careful": True} if careful else {}
+        wall = PATIENCE * timeout + GRACE
+        job = {"method": method, "settings": settings, "seed": seed, "careful": careful}
+        job |= {"memory": memory, "timeout": timeout, "patience": wall + GRACE}
         (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
-        with (folder / "log.txt").open("wb") as log:
-            child = subprocess.Popen(
-                [str(python), "-m", "experiments.worker", str(folder)],
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                cwd=folder,
-                env=_environment(peer, paths),
-                start_new_session=os.name != "nt",
-            )
-        children = children or Children()
-        children.add(child)
+        (folder / "log.txt").touch()
         try:
-            code = child.wait(timeout)
-        except BaseException as error:
-            _kill(child)
-            child.wait()
-            if isinstance(error, subprocess.TimeoutExpired):
-                return Outcome("timeout", said=_last_line(folder / "log.txt"))
-            raise
-        finally:
-            children.discard(child)
+            if hosts is None:
+                code = _run(python, folder, _environment(peer, paths), wall if CAN_LIMIT else timeout)
+            else:
+                with hosts.host(python, _environment(peer, paths), METHODS[method].imports) as host:
+                    code = host.run(folder, wall)
+        except subprocess.TimeoutExpired:
+            return Outcome("timeout", said=_last_line(folder / "log.txt"))
+        if CAN_LIMIT and code == -signal.SIGXCPU:
+            return Outcome("timeout", said=_last_line(folder / "log.txt"))
         if code != 0 or not (folder / "out.json").exists():
             return Outcome("failed", said=_reason(code, _last_line(folder / "log.txt")))
         with np.load(folder / "out.npz") as file:
             found = dict(file)
         return Outcome("ok", found, json.loads((folder / "out.json").read_text(encoding="utf-8")))
+
+
+def _run(python: Path, folder: Path, environment: dict[str, str], seconds: float) -> int:
+    """The exit code of a process for the job of a folder, which is ended after so many seconds on the wall."""
+    with (folder / "log.txt").open("wb") as log:
+        child = subprocess.Popen(
+            [str(python), "-m", "experiments.worker", str(folder)],
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            cwd=folder,
+            env=environment,
+            start_new_session=os.name != "nt",
+        )
+    try:
+        return child.wait(seconds)
+    except BaseException:
+        if os.name == "nt":
+            child.kill()
+        else:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+        raise
 
 
 def _environment(peer: bool, more: Sequence[Path] = ()) -> dict[str, str]:

@@ -9,8 +9,9 @@ from statistics import median
 
 from . import data
 from .evaluate import data_measures, evaluate
+from .hosts import Hosts
 from .methods import METHODS
-from .process import PEERS_PYTHON, Children, execute
+from .process import CAN_LIMIT, PEERS_PYTHON, execute
 from .store import Key, Row, Store, key, kind, problem
 from .tables import Run, Table
 
@@ -97,7 +98,7 @@ def run_all(
     say(f"{len(jobs)} runs, {len(jobs) - len(left)} of them done before")
     clock = Clock(store, limits.jobs)
     # Those on other machines cannot be ended from here: they end by their limits.
-    children = Children() if cluster is None else None
+    hosts = Hosts() if cluster is None and CAN_LIMIT else None
     made, total, queue = 0, len(left), list(left)
     with cluster or ThreadPoolExecutor(limits.jobs) as pool:
         pending: dict[Future[Row], Job] = {}
@@ -108,7 +109,7 @@ def run_all(
                     if kind(job.fields) in stopped:
                         total -= 1
                         continue
-                    pending[pool.submit(_attempt, job, limits, children)] = job
+                    pending[pool.submit(_attempt, job, limits, hosts)] = job
                 if not pending:
                     break
                 ended, _ = wait(pending, return_when=FIRST_COMPLETED)
@@ -123,16 +124,18 @@ def run_all(
                     ahead = [j for j in (*queue, *pending.values()) if kind(j.fields) not in stopped]
                     say(f"[{made}/{total}] {job}: {summary(row)}; {duration(clock.estimate(ahead))} left")
         except BaseException as error:
-            if children is not None:
-                children.kill()
+            if hosts is not None:
+                hosts.kill()
             if not isinstance(error, KeyboardInterrupt):
                 raise
             say(f"interrupted after {made} runs: the same command goes on from here")
             return False
+    if hosts is not None:
+        hosts.kill()
     return True
 
 
-def _attempt(job: Job, limits: Limits, children: Children | None) -> Row:
+def _attempt(job: Job, limits: Limits, hosts: Hosts | None) -> Row:
     """One job; whatever goes wrong becomes a row that says so."""
     row: Row = {**job.fields, "status": "failed"}
     try:
@@ -147,7 +150,7 @@ def _attempt(job: Job, limits: Limits, children: Children | None) -> Row:
             timeout=limits.timeout,
             memory=limits.memory,
             peers=limits.peers,
-            children=children,
+            hosts=hosts,
         )
         if outcome.status == "timeout":
             return row | {"status": "timeout", "limit": limits.timeout, "progress": outcome.said}

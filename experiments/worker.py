@@ -2,23 +2,29 @@
 
 FOLDER holds ``X.npy`` and ``job.json`` (method, settings, seed, limits), and nothing of the truth. It receives
 ``out.npz``, what the method returned, and ``out.json``: seconds, peak memory, versions, machine.
+
+``python -m experiments.worker --host`` reads the names of folders, imports what each method needs and forks for the run
+(see :mod:`experiments.hosts`).
 """
 
+import contextlib
 import hashlib
 import importlib
 import importlib.metadata
 import json
+import math
 import os
 import platform
 import signal
 import sys
 import time
+import traceback
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
-from .methods import METHODS
+from .methods import METHODS, Function, Method
 
 # Distribution and the module that shows that it took part.
 VERSIONS = {
@@ -39,16 +45,23 @@ LOG_LIMIT = 2**30  # bytes of one file
 
 
 def set_limits(gigabytes: float, seconds: float) -> None:
-    """Limit memory and files, where the system can; end alone if whoever waits has gone."""
+    """Limit memory, files and processor time from now on, where the system can.
+
+    Processor time, because a machine that does other work too would stop a run that has hardly begun.
+    """
     try:
         import resource
     except ImportError:  # Windows
         return
-    for kind, limit in ((resource.RLIMIT_DATA, int(gigabytes * 2**30)), (resource.RLIMIT_FSIZE, LOG_LIMIT)):
+    wanted = {
+        resource.RLIMIT_DATA: int(gigabytes * 2**30),
+        resource.RLIMIT_FSIZE: LOG_LIMIT,
+        resource.RLIMIT_CPU: math.ceil(time.process_time() + seconds),
+    }
+    for kind, limit in wanted.items():
         _, hard = resource.getrlimit(kind)
         limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
         resource.setrlimit(kind, (limit, hard))
-    signal.alarm(int(seconds) + 60)
 
 
 def peak_megabytes() -> float | None:
@@ -93,15 +106,61 @@ def machine() -> str:
     return f"{os.cpu_count()} x {name or platform.processor() or platform.machine()}"
 
 
+def _loaded(method: Method) -> Function:
+    """The function of a method, with the modules that it needs imported."""
+    for module in method.imports:
+        importlib.import_module(module)
+    return method.function()
+
+
+def host() -> None:
+    """Fork for every folder that is named on stdin; the number of the process and its exit code go to stdout."""
+    answers = os.fdopen(os.dup(1), "w")
+    silence = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(silence, 1)  # what an import prints is no answer
+    for line in sys.stdin:
+        folder = Path(line.rstrip("\n"))
+        job = json.loads((folder / "job.json").read_text(encoding="utf-8"))
+        # What is wrong with an import is told by the run, which has a log.
+        with contextlib.suppress(Exception):
+            _loaded(METHODS[job["method"]])
+        pid = os.fork()
+        if pid == 0:
+            _forked(folder)
+        print(pid, file=answers, flush=True)
+        _, status = os.waitpid(pid, 0)
+        print(os.waitstatus_to_exitcode(status), file=answers, flush=True)
+
+
+def _forked(folder: Path) -> NoReturn:
+    """The run of a folder in a process that has just been forked."""
+    code = 1
+    try:
+        os.setsid()
+        os.chdir(folder)
+        log = os.open("log.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+        main(folder)
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
 def main(folder: Path) -> None:
     """Run the job of a folder."""
     job = json.loads((folder / "job.json").read_text(encoding="utf-8"))
-    set_limits(job["memory"], job["timeout"])
+    if hasattr(signal, "alarm"):
+        signal.alarm(math.ceil(job["patience"]))  # whoever waits may have gone
     method = METHODS[job["method"]]
-    for module in method.imports:
-        importlib.import_module(module)
-    function = method.function()
+    function = _loaded(method)
     X = np.load(folder / "X.npy")
+    set_limits(job["memory"], job["timeout"])
     if job.get("careful") and method.own:
         function(X[:200, :30], np.random.default_rng(job["seed"]), **job["settings"])
     start, used = time.perf_counter(), time.process_time()
@@ -110,14 +169,16 @@ def main(folder: Path) -> None:
     np.savez(folder / "out.npz", **(found if isinstance(found, dict) else {"A": found}))
     facts = {
         "seconds": round(seconds, 4),
+        "cpu_seconds": round(used, 4),
         "peak_mb": peak_megabytes(),
         "machine": machine(),
         "versions": versions(),
     }
-    if job.get("careful"):
-        facts["cpu_seconds"] = round(used, 4)
     (folder / "out.json").write_text(json.dumps(facts), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    if sys.argv[1] == "--host":
+        host()
+    else:
+        main(Path(sys.argv[1]))
