@@ -1,4 +1,4 @@
-"""The command line: ``python -m experiments list | run NAME | show NAME | report``."""
+"""The command line: ``python -m experiments list | run NAME | show NAME | report | numbers FILE``."""
 
 import argparse
 import os
@@ -59,9 +59,12 @@ def _parser() -> argparse.ArgumentParser:
     show.add_argument("names", metavar="NAME", nargs="+", help="tables, or all")
     report = commands.add_parser("report", help="write RESULTS.md and the figures")
     report.add_argument("--out", type=Path, default=ROOT, help="folder of RESULTS.md and docs/figures")
+    numbers = commands.add_parser("numbers", help="write the numbers of the rows into pages that ask for them")
+    numbers.add_argument("files", metavar="FILE", nargs="+", type=Path, help="Markdown with markers")
+    numbers.add_argument("--check", action="store_true", help="write nothing; 1 if a file has other numbers")
     for command in (run, report):
         command.add_argument("--data", type=Path, help="folder with gp/ and pnl_gp/, the stored sets")
-    for command in (run, show, report):
+    for command in (run, show, report, numbers):
         command.add_argument("--results", type=Path, help="folder of the finished runs (default: experiments/results)")
     return parser
 
@@ -165,7 +168,18 @@ def _report(args: argparse.Namespace) -> int:
     return 0
 
 
-_COMMANDS = {"list": _list, "run": _run, "show": _show, "report": _report}
+def _numbers(args: argparse.Namespace) -> int:
+    from .numbers import outdated
+
+    found = list(outdated(args.files, _finished(args)))
+    for file, text in found:
+        print(f"{file}: {'other numbers than the rows' if args.check else 'written'}")
+        if not args.check:
+            file.write_text(text, encoding="utf-8")
+    return int(args.check and bool(found))
+
+
+_COMMANDS = {"list": _list, "run": _run, "show": _show, "report": _report, "numbers": _numbers}
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -88,7 +88,7 @@ def evaluate(data: Dataset, name: str, found: dict[str, Any], undirected: bool =
         return row | {"metrics": {"none": {k: float(v) for k, v in found.items() if np.ndim(v) == 0}}}
     A = (np.asarray(found["A"]) != 0).astype(np.uint8)
     dag = A if is_dag(A) else consistent_extension(A) if undirected else None
-    row["edges"] = np.argwhere(A).tolist()
+    row |= stored(A)
     row["metrics"] = {"none": compare(data.A, A if dag is None else dag)}
     if dag is None:
         row["dag"] = False
@@ -102,17 +102,32 @@ def evaluate(data: Dataset, name: str, found: dict[str, Any], undirected: bool =
     return row
 
 
-def reaches_truth(data: Dataset, settings: dict[str, Any], edges: list[list[int]]) -> bool:
+def stored(A: Graph) -> dict[str, Any]:
+    """A graph as fields of a row: its edges, or the order of its nodes if that says all, as for a complete DAG."""
+    d = len(A)
+    order = np.argsort(-A.sum(axis=1, dtype=int), kind="stable")
+    if d > 1 and np.array_equal(A[np.ix_(order, order)], np.triu(np.ones((d, d), np.uint8), 1)):
+        return {"order": order.tolist()}
+    return {"edges": np.argwhere(A).tolist()}
+
+
+def graph_of(row: dict[str, Any], d: int) -> Graph:
+    """The graph of a row, shape (d, d)."""
+    A = np.zeros((d, d), np.uint8)
+    if "order" in row:
+        A[np.ix_(row["order"], row["order"])] = np.triu(np.ones((d, d), np.uint8), 1)
+    else:
+        A[[i for i, _ in row["edges"]], [j for _, j in row["edges"]]] = 1
+    return A
+
+
+def reaches_truth(data: Dataset, settings: dict[str, Any], found: Graph) -> bool:
     """Whether a graph that the estimator found with these settings scores at least as high as the true one."""
-    d = len(data.A)
-    A = np.zeros((2, d, d), np.uint8)
-    A[0] = data.A
-    A[1, [i for i, _ in edges], [j for _, j in edges]] = 1
     regression = GaussianProcess(**settings["gp"]) if "gp" in settings else settings.get("regression", "linear")
     # Centred, as by the estimator.
     score = Score(data.X - data.X.mean(axis=0), regression, settings["criterion"])
-    true, found = score(A)
-    return bool(found >= true - resolution(score))
+    true, reached = score(np.stack([data.A, found]))
+    return bool(reached >= true - resolution(score))
 
 
 def data_measures(data: Dataset) -> dict[str, float]:

@@ -25,6 +25,8 @@ class Method:
         Whether it needs the environment of ``make peers``.
     own : bool
         Whether it is this library, and not a method that it is compared with.
+    library : bool
+        Whether its answer depends on how this library scores and searches.
     undirected : bool
         Whether 1 in both directions means an undirected edge: answers that are equivalence classes or skeletons.
     toy : dict
@@ -35,6 +37,7 @@ class Method:
     imports: tuple[str, ...] = ("vec2dag",)
     peer: bool = False
     own: bool = False
+    library: bool = False
     undirected: bool = False
     toy: dict[str, Any] = field(default_factory=dict)
 
@@ -47,19 +50,19 @@ class Method:
 
 UNDIRECTED = ("pc", "ges", "grasp", "boss", "flop", "marvel", "rsl")
 METHODS: dict[str, Method] = {
-    "vec2dag": Method("ours:alias", own=True),
-    "policy-gradient": Method("ours:policy", own=True, toy={"n_steps": 5}),
-    "sb3": Method("ours:stable_baselines", ("vec2dag.sb3",), own=True, toy={"n_steps": 2}),
-    "sampling": Method("ours:sampling", own=True, toy={"seconds": 0.01}),
+    "vec2dag": Method("ours:alias", own=True, library=True),
+    "policy-gradient": Method("ours:policy", own=True, library=True, toy={"n_steps": 5}),
+    "sb3": Method("ours:stable_baselines", ("vec2dag.sb3",), own=True, library=True, toy={"n_steps": 2}),
+    "sampling": Method("ours:sampling", own=True, library=True, toy={"seconds": 0.01}),
     # Of the data themselves, the truth included: measured by the runner and in no process of its own.
     "data": Method("evaluate:data_measures", own=True),
     "sortnregress": Method("ours:sortnregress"),
-    "equal-variance": Method("ours:equal_variance"),
-    "equal-variance-bic": Method("ours:equal_variance_bic"),
+    "equal-variance": Method("ours:equal_variance", library=True),
+    "equal-variance-bic": Method("ours:equal_variance_bic", library=True),
     "nocurl": Method("baselines.nocurl:nocurl", toy={"iterations": 20}),
     "cosmo": Method("baselines.cosmo:cosmo", toy={"epochs": 2}),
-    "rcl-og": Method("baselines.rcl_og:rcl_og", toy={"steps": 40, "samples": 5}),
-    "rcl-og-gp": Method("ours:rcl_og_gp", toy={"steps": 40, "samples": 5}),
+    "rcl-og": Method("baselines.rcl_og:rcl_og", library=True, toy={"steps": 40, "samples": 5}),
+    "rcl-og-gp": Method("ours:rcl_og_gp", library=True, toy={"steps": 40, "samples": 5}),
     "rcl-og-sampling": Method("ours:rcl_og_sampling", toy={"seconds": 0.01}),
     "adam": Method("baselines.vec2dag_adam:vec2dag_adam", toy={"max_steps": 20}),
     **{

@@ -1,32 +1,16 @@
 """Tables as text, and RESULTS.md."""
 
 import math
-from collections.abc import Iterator
 from pathlib import Path
 
 from . import figures
 from .data import load
-from .evaluate import reaches_truth
+from .evaluate import graph_of, reaches_truth
+from .numbers import DIGITS, HEADINGS, formatted, grid
 from .store import Store
-from .summary import Line, Number, is_met, lines
+from .summary import Line, lines, verdicts
 from .tables import TABLES, Table
 
-HEADINGS = {
-    "shd": "SHD",
-    "fdr": "FDR",
-    "tpr": "TPR",
-    "edges": "edges",
-    "correct": "correct",
-    "ms": "ms",
-    "cpdag_shd": "CPDAG SHD",
-    "skeleton_shd": "skeleton SHD",
-    "skeleton_precision": "precision",
-    "skeleton_recall": "recall",
-    "skeleton_f1": "F1",
-    "varsortability": "varsortability",
-    "paths_in_denominator": "paths in the denominator",
-}
-DIGITS = {"shd": 1, "cpdag_shd": 1, "skeleton_shd": 1, "edges": 0, "correct": 0, "ms": 3}
 PRUNED = {
     "none": "no pruning",
     "linear": "coefficients below 0.3 pruned",
@@ -45,34 +29,16 @@ REASONS: dict[tuple[str, str, str], str] = {
 }
 
 
-def number(value: Number | None, digits: int) -> str:
-    """Mean and standard error."""
-    if value is None:
-        return "-"
-    mean = f"{value.mean:.{digits}f}"
-    return mean if math.isnan(value.se) else f"{mean} ± {value.se:.{digits}f}"
-
-
 def _row(line: Line, table: Table) -> list[str]:
     cells = []
     for metric in table.metrics:
         digits = DIGITS.get(metric, 2)
         paper = line.paper.get(metric)
-        cells.append(number(line.here.get(metric), digits) + (f" [{number(paper, digits)}]" if paper else ""))
+        cells.append(formatted(line.here.get(metric), digits) + (f" [{formatted(paper, digits)}]" if paper else ""))
     seconds = "-" if math.isnan(line.seconds) else f"{line.seconds:.3g}"
     memory = "-" if math.isnan(line.megabytes) else f"{line.megabytes:.0f}"
     remark = line.remark.replace("|", "/").replace("\n", " ")
     return [line.cell, line.name, *cells, seconds, memory, str(line.sets), remark]
-
-
-def grid(header: list[str], rows: list[list[str]]) -> str:
-    """A Markdown table that is also legible as text."""
-    widths = [max(len(row[k]) for row in (header, *rows)) for k in range(len(header))]
-
-    def text(row: list[str]) -> str:
-        return "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |"
-
-    return "\n".join([text(header), "|" + "|".join("-" * (width + 2) for width in widths) + "|", *map(text, rows)])
 
 
 def text(table: Table, store: Store) -> str:
@@ -92,21 +58,6 @@ def text(table: Table, store: Store) -> str:
     return "\n\n".join(parts)
 
 
-def verdicts(store: Store) -> Iterator[tuple[Table, Line, str, bool]]:
-    """The library's mean SHD against the paper's, wherever all sets were run; a comparison made twice counts once."""
-    seen = set()
-    for table in TABLES.values():
-        metric = next((m for m in table.metrics if m in ("shd", "skeleton_shd")), None)
-        if metric is None:
-            continue
-        for line in lines(table, store):
-            met = is_met(line, metric) if line.name == "vec2dag" and line.sets >= table.seeds else None
-            same = (line.cell, line.pruning, metric, line.paper.get(metric))
-            if met is not None and same not in seen:
-                seen.add(same)
-                yield table, line, metric, met
-
-
 def _against_the_paper(store: Store, folder: Path | None) -> str:
     found = list(verdicts(store))
     missed = [(table, line, metric) for table, line, metric, met in found if not met]
@@ -120,8 +71,8 @@ def _against_the_paper(store: Store, folder: Path | None) -> str:
                 table.name,
                 line.cell,
                 PRUNED[line.pruning],
-                number(line.here[metric], 1),
-                number(line.paper[metric], 1),
+                formatted(line.here[metric], 1),
+                formatted(line.paper[metric], 1),
                 _sets_that_reach_the_truth(table, line.cell, store, folder),
                 REASONS.get((table.name, line.cell, line.pruning), ""),
             ]
@@ -140,7 +91,10 @@ def _sets_that_reach_the_truth(table: Table, cell: str, store: Store, folder: Pa
     run = next(run for run in table.runs if run.name == "vec2dag")
     rows = [row for row in store.series(cell, run.method, run.settings) if row["seed"] < table.seeds]
     try:
-        reached = [reaches_truth(load(cell, row["seed"], folder), run.settings, row["edges"]) for row in rows]
+        sets = [load(cell, row["seed"], folder) for row in rows]
+        reached = [
+            reaches_truth(one, run.settings, graph_of(row, len(one.A))) for one, row in zip(sets, rows, strict=True)
+        ]
     except FileNotFoundError:
         return "-"
     return f"{sum(reached)} of {len(reached)}"

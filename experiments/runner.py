@@ -8,6 +8,7 @@ from pathlib import Path
 from statistics import median
 
 from . import data
+from .code import digests, table_digest
 from .evaluate import data_measures, evaluate
 from .hosts import Hosts
 from .methods import METHODS
@@ -140,6 +141,7 @@ def _attempt(job: Job, limits: Limits, hosts: Hosts | None) -> Row:
     row: Row = {**job.fields, "status": "failed"}
     try:
         dataset = data.load(job.data, job.seed, limits.folder)
+        row["code"] = digests(job.run.method, job.run.settings, job.data) | {"data": table_digest(dataset)}
         if job.run.method == "data":
             return row | {"status": "ok", "metrics": {"none": data_measures(dataset)}, "seconds": 0.0}
         outcome = execute(

@@ -8,8 +8,9 @@ from functools import cache
 from pathlib import Path
 from statistics import fmean, median, stdev
 
+from .code import stale
 from .store import Row, Store, problem
-from .tables import Run, Table
+from .tables import TABLES, Run, Table
 
 PAPER = Path(__file__).with_name("paper.csv")
 
@@ -39,7 +40,9 @@ class Line:
     sets : int
         Runs that ended with a graph that could be shown so.
     seconds, megabytes : float
-        Median and largest over those.
+        Median (of processor time, where it was measured) and largest over those.
+    stale : int
+        How many of those were made by code that has changed since.
     remark : str
         What stopped the others.
     """
@@ -52,6 +55,7 @@ class Line:
     sets: int = 0
     seconds: float = math.nan
     megabytes: float = math.nan
+    stale: int = 0
     remark: str = ""
 
 
@@ -90,7 +94,8 @@ def _line(table: Table, cell: str, run: Run, pruning: str, store: Store) -> Line
     graphs = [r["metrics"][shown] for r in ended]
     here = {m: Number.of([g[m] for g in graphs]) for m in table.metrics if graphs and all(m in g for g in graphs)}
     paper = _published(table, cell, paper_name(run), pruning)
-    seconds = [r["seconds"] for r in ended if "seconds" in r]
+    # One thread: processor time is what a run takes on a machine that does nothing else.
+    seconds = [r.get("cpu_seconds", r["seconds"]) for r in ended if "seconds" in r]
     memory = [r["peak_mb"] for r in ended if r.get("peak_mb") is not None]
     return Line(
         cell,
@@ -101,6 +106,7 @@ def _line(table: Table, cell: str, run: Run, pruning: str, store: Store) -> Line
         len(ended),
         median(seconds) if seconds else math.nan,
         max(memory) if memory else math.nan,
+        sum(bool(stale(r)) for r in ended),
         _remark(rows) or ("" if rows else "not run"),
     )
 
@@ -129,3 +135,18 @@ def is_met(line: Line, metric: str) -> bool | None:
         return None
     paper = line.paper[metric]
     return line.here[metric].mean <= paper.mean + (0.0 if math.isnan(paper.se) else paper.se) + 1e-9
+
+
+def verdicts(store: Store) -> Iterator[tuple[Table, Line, str, bool]]:
+    """The library's mean SHD against the paper's, wherever all sets were run; a comparison made twice counts once."""
+    seen = set()
+    for table in TABLES.values():
+        metric = next((m for m in table.metrics if m in ("shd", "skeleton_shd")), None)
+        if metric is None:
+            continue
+        for line in lines(table, store):
+            met = is_met(line, metric) if line.name == "vec2dag" and line.sets >= table.seeds else None
+            same = (line.cell, line.pruning, metric, line.paper.get(metric))
+            if met is not None and same not in seen:
+                seen.add(same)
+                yield table, line, metric, met
