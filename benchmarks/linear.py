@@ -18,11 +18,10 @@ import numpy as np
 import sklearn.datasets
 from numpy.typing import NDArray
 
-import vec2dag
+from experiments.code import digests
 from experiments.evaluate import consistent_extension
 from experiments.methods import METHODS
 from experiments.process import PEERS_PYTHON, execute
-from experiments.worker import digest
 from vec2dag import BIC, Score, is_dag, metrics, simulate
 
 from .cells import Record, median, number, seconds_cell, time_cell
@@ -217,7 +216,7 @@ class Bench:
 @cache
 def code() -> str:
     """A digest of the code of the library."""
-    return digest(Path(vec2dag.__file__).parent)
+    return digests("vec2dag", {}, "dense-er8")["library"]
 
 
 def judge(X: Array, truth: Graph | None, found: Graph, price: float) -> Record:

@@ -8,7 +8,6 @@ FOLDER holds ``X.npy`` and ``job.json`` (method, settings, seed, limits), and no
 """
 
 import contextlib
-import hashlib
 import importlib
 import importlib.metadata
 import json
@@ -75,25 +74,11 @@ def peak_megabytes() -> float | None:
     return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit, 1)
 
 
-def digest(*folders: Path) -> str:
-    """Of the code in folders and those inside them, the names of the files included."""
-    code = hashlib.sha256()
-    for folder in folders:
-        # By parts: Windows sorts paths without regard to case.
-        for parts in sorted(file.relative_to(folder).parts for file in folder.rglob("*.py")):
-            content = folder.joinpath(*parts).read_bytes()
-            code.update(f"{'/'.join(parts)} {len(content)}\n".encode() + content)
-    return code.hexdigest()[:12]
-
-
 def versions() -> dict[str, str]:
-    """Of Python and of the packages that took part; of this library also a digest of its code."""
+    """Of Python and of the packages that took part."""
     found = {"python": sys.version.split()[0]}
     if "vec2dag" in sys.modules:
-        package = sys.modules["vec2dag"]
-        assert package.__file__ is not None
-        code = digest(Path(package.__file__).parent, Path(__file__).parent / "baselines")
-        found["vec2dag"] = f"{package.__version__}+{code}"
+        found["vec2dag"] = sys.modules["vec2dag"].__version__
     return found | {d: importlib.metadata.version(d) for d, module in VERSIONS.items() if module in sys.modules}
 
 

@@ -4,6 +4,7 @@ import inspect
 import json
 import math
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,8 +21,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 pytest.importorskip(
     "experiments", reason="the experiments are beside the package in a checkout, not in a source archive"
 )
-from experiments import data, evaluate, process, report, runner, store, summary, tables, worker
+from experiments import code, data, evaluate, numbers, process, report, runner, store, summary, tables
 from experiments.__main__ import main
+from experiments.hosts import Hosts
 from experiments.methods import METHODS
 from experiments.runner import Job, Limits
 from experiments.store import Store
@@ -173,7 +175,7 @@ def test_list_names_tables_and_methods(capsys):
         (["run", "dense", "--methods", "magic"], "--methods must be among"),
         (["run", "dense", "--jobs", "0"], "--jobs must be positive"),
         (["run", "dense", "--timeout", "-1"], "--timeout must be positive"),
-        (["run", "dense", "--methods", "pc"], "these tables have vec2dag, notears"),
+        (["run", "dense", "--methods", "marvel"], "these tables have vec2dag, notears"),
         (["run", "dense", "--data", "no-such-folder"], "--data: there is no folder no-such-folder"),
         (["show", "dense", "--results", "no-such-folder"], "no finished runs in no-such-folder"),
         (["report", "--results", "no-such-folder"], "no finished runs in no-such-folder"),
@@ -189,14 +191,14 @@ def test_bad_arguments_are_named(arguments, message, capsys):
 
 
 def test_a_run_over_its_time_is_stopped_with_its_progress(tmp_path):
-    found, said = run_toy(SLEEPER, tmp_path, seeds=3, timeout=8.0, jobs=1)
+    found, said = run_toy(SLEEPER, tmp_path, seeds=3, timeout=3.0, jobs=1)
     rows = found.series("toy", SLEEPER.method, SLEEPER.settings)
     assert [row["status"] for row in rows] == ["timeout"]
     assert "of 1000000000" in rows[0]["progress"]
     assert "0 s left" in said[-1]
     # A second call with the same limit does not try again, one with a longer limit does.
-    assert runner.is_done(rows[0], 8.0)
-    assert not runner.is_done(rows[0], 9.0)
+    assert runner.is_done(rows[0], 3.0)
+    assert not runner.is_done(rows[0], 4.0)
 
 
 def test_a_broken_method_is_reported_and_stops_nothing(tmp_path):
@@ -289,12 +291,40 @@ def test_an_interrupted_run_leaves_no_process(tmp_path, monkeypatch, rng):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")
-def test_a_process_that_starts_after_the_end_is_ended():
-    children = process.Children()
-    children.kill()
-    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=True)
-    children.add(child)
-    assert child.wait(timeout=10) == -signal.SIGKILL
+def test_nothing_starts_after_the_end():
+    hosts = Hosts()
+    hosts.kill()
+    with pytest.raises(RuntimeError, match="ended"), hosts.host(Path(sys.executable), {}, ()):
+        pass
+
+
+@pytest.mark.skipif(os.name == "nt", reason="forks")
+def test_one_host_makes_many_runs_and_survives_those_that_fail(tmp_path):
+    settings = {"criterion": "bic-ev"}
+    broken = {"criterion": "no such criterion"}
+    X = np.random.default_rng(0).standard_normal((60, 4))
+    hosts = Hosts()
+    try:
+        alone = process.execute("vec2dag", settings, 1, X, timeout=120)
+        first, failed, stopped, again = (
+            process.execute(method, chosen, 1, X, timeout=limit, hosts=hosts)
+            for method, chosen, limit in (
+                ("vec2dag", settings, 120),
+                ("vec2dag", broken, 120),
+                (SLEEPER.method, SLEEPER.settings, 1),
+                ("vec2dag", settings, 120),
+            )
+        )
+        assert len(hosts.all) == 1
+        (host,) = hosts.all
+    finally:
+        hosts.kill()
+    assert host.process.returncode == -signal.SIGKILL
+    assert (failed.status, stopped.status) == ("failed", "timeout")
+    assert "no such criterion" in failed.said
+    for outcome in (first, again):
+        assert np.array_equal(outcome.found["A"], alone.found["A"])
+        assert outcome.facts["versions"] == alone.facts["versions"]
 
 
 def test_an_error_while_writing_ends_the_runs(tmp_path):
@@ -398,19 +428,67 @@ def test_every_finished_run_of_the_estimator_has_settings_that_it_takes():
     assert all(set(row["settings"]) <= taken for row in rows)
 
 
-def test_the_digest_is_of_all_code(tmp_path):
-    first, second = tmp_path / "a", tmp_path / "b"
-    for folder in (first, second):
-        (folder / "part").mkdir(parents=True)
-        (folder / "__init__.py").write_text("x = 1\n")
-        (folder / "part" / "deep.py").write_text("y = 2\n")
-        (folder / "part" / "deep.md").write_text(folder.name)
-    assert worker.digest(first) == worker.digest(second)
-    (second / "part" / "deep.py").write_text("y = 3\n")
-    assert worker.digest(first) != worker.digest(second)
-    (second / "part" / "deep.py").write_text("y = 2\n")
-    (second / "part" / "deep.py").rename(second / "part" / "other.py")
-    assert worker.digest(first) != worker.digest(second)
+def test_comments_and_docstrings_make_nothing_stale():
+    source = '"""Doc."""\n\nx = "#1"  # one\n\n\ndef f():\n    """Doc\n\n    of f."""\n    return x\n'
+    assert code.meaning(source) == 'x = "#1"\ndef f():\n    return x'
+    assert code.meaning(source.replace("one", "1").replace("Doc", "Words")) == code.meaning(source)
+    assert code.meaning(source.replace("return x", "return 1")) != code.meaning(source)
+
+
+def test_a_change_makes_those_rows_stale_that_it_concerns(tmp_path, monkeypatch):
+    package = tmp_path / "vec2dag"
+    shutil.copytree(code.PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(code, "PACKAGE", package)
+
+    def everything():
+        code._read.cache_clear()
+        return {
+            "linear": code.digests("vec2dag", {"criterion": "bic-ev"}, "dense-er8"),
+            "gp": code.digests("vec2dag", {"criterion": "bic-nv", "regression": "gp"}, "gp"),
+            "peer": code.digests("dagma", {}, "dense-er8"),
+        }
+
+    def changed(file):
+        before = everything()
+        with (package / file).open("a") as stream:
+            stream.write("\nmore = 1\n")
+        now = everything()
+        return {(name, part) for name, parts in now.items() for part in parts if parts[part] != before[name][part]}
+
+    assert changed("plot.py") == set()
+    assert changed("scores/gp.py") == {("gp", "library")}
+    assert changed("search/orders.py") == {("linear", "library"), ("gp", "library")}
+    assert changed("prune/additive.py") == {("gp", "judge")}
+    assert changed("metrics.py") == {("linear", "judge"), ("gp", "judge"), ("peer", "judge")}
+    code._read.cache_clear()
+
+
+def test_rows_of_other_code_or_data_are_stale(tmp_path):
+    found, _ = run_toy(EQUAL, tmp_path, jobs=1)
+    (row,) = found.rows.values()
+    assert code.stale(row) == ()
+    assert code.stale(row | {"code": row["code"] | {"data": "other"}}) == ("data",)
+    assert code.stale(row | {"code": row["code"] | {"library": "other"}}) == ("library",)
+    assert code.stale({name: value for name, value in row.items() if name != "code"}) == ("unknown",)
+
+
+def test_every_function_of_a_method_is_found():
+    for name, method in METHODS.items():
+        where, text = code._function(method.where)
+        assert where.split(":")[1] in text
+        assert code.digests(name, {}, "dense-er8")
+
+
+def test_complete_orders_are_stored_as_orders(rng):
+    order = rng.permutation(6)
+    A = np.zeros((6, 6), np.uint8)
+    A[np.ix_(order, order)] = np.triu(np.ones((6, 6)), 1)
+    assert evaluate.stored(A) == {"order": order.tolist()}
+    assert np.array_equal(evaluate.graph_of(evaluate.stored(A), 6), A)
+    A[order[0], order[3]] = 0
+    assert set(evaluate.stored(A)) == {"edges"}
+    assert np.array_equal(evaluate.graph_of(evaluate.stored(A), 6), A)
+    assert evaluate.stored(np.zeros((3, 3), np.uint8)) == {"edges": []}
 
 
 @pytest.mark.skipif(os.name == "nt", reason="a shell script stands in for Python")
@@ -418,9 +496,10 @@ def test_the_truth_never_reaches_a_method(tmp_path):
     spy = tmp_path / "spy"
     spy.write_text(f'#!/bin/sh\nls "$3" > "{tmp_path}/seen"; cat "$3/job.json" > "{tmp_path}/job"; exit 3\n')
     spy.chmod(0o755)
-    runner.run_all([Job("toy", 4, Run("pc", "pc"))], Store(tmp_path / "r"), Limits(peers=spy), lambda line: None)
+    process.execute("pc", {}, 4, data.load("toy", 4).X, timeout=60, peers=spy)
     assert (tmp_path / "seen").read_text().split() == ["X.npy", "job.json", "log.txt"]
-    assert set(json.loads((tmp_path / "job").read_text())) == {"method", "settings", "seed", "memory", "timeout"}
+    told = {"method", "settings", "seed", "memory", "timeout", "patience", "careful"}
+    assert set(json.loads((tmp_path / "job").read_text())) == told
 
 
 def test_the_last_line_is_what_was_said(tmp_path):
@@ -485,14 +564,14 @@ def test_parents_selected_along_the_greedy_order_beat_a_threshold():
     assert shd["bic, pruned"] == 0 < shd["threshold"]
 
 
-def test_careful_runs_tell_processor_seconds_and_find_the_same(rng):
+def test_careful_runs_find_the_same(rng):
     X = rng.standard_normal((60, 4)) @ np.triu(np.ones((4, 4)))
     plain, careful = (
         process.execute("vec2dag", {"bic": {"discount": 2.0}}, 0, X, timeout=120, careful=careful)
         for careful in (False, True)
     )
-    assert "cpu_seconds" not in plain.facts
     assert careful.facts["cpu_seconds"] > 0
+    assert plain.facts["cpu_seconds"] > 0
     assert np.array_equal(plain.found["A"], careful.found["A"])
 
 
@@ -534,8 +613,8 @@ def test_evaluation_of_a_graph_with_a_cycle_says_so(rng):
 def test_the_truth_reaches_itself_and_an_empty_graph_does_not():
     sample = simulate.preset("regular-er2-d10", 0)
     settings = {"criterion": "bic-ev"}
-    assert evaluate.reaches_truth(sample, settings, np.argwhere(sample.A).tolist())
-    assert not evaluate.reaches_truth(sample, settings, [])
+    assert evaluate.reaches_truth(sample, settings, sample.A)
+    assert not evaluate.reaches_truth(sample, settings, np.zeros_like(sample.A))
 
 
 def test_paths_in_the_denominator_by_hand():
@@ -578,10 +657,13 @@ def test_a_verdict_needs_all_sets_and_counts_once(tmp_path):
     numbers = dict.fromkeys(("shd", "fdr", "tpr", "cpdag_shd", "skeleton_shd"), 0.0)
     row = {"data": "dense-er8", "method": "vec2dag", "settings": {"criterion": "bic-ev"}, "status": "ok"}
     for seed in range(5):
-        assert not list(report.verdicts(found))
+        assert not list(summary.verdicts(found))
         found.add({**row, "seed": seed, "metrics": {"none": numbers, "linear": numbers}, "seconds": 1.0})
     # The paper repeats the number of the dense table in that of sortnregress; the one of the skeletons is another.
-    assert [(table.name, met) for table, _, _, met in report.verdicts(found)] == [("dense", True), ("constraint", True)]
+    assert [(table.name, met) for table, _, _, met in summary.verdicts(found)] == [
+        ("dense", True),
+        ("constraint", True),
+    ]
 
 
 def test_sets_beyond_those_of_the_table_are_not_shown(tmp_path):
@@ -644,9 +726,13 @@ def test_the_readme_repeats_the_results(table, cell, label):
     row = next(row for row in rows if "±" in row)
     found = [line for line in summary.lines(TABLES[table], Store()) if line.cell == cell]
     ours = next(line for line in found if line.name == "vec2dag")
-    for text in (report.number(ours.here["shd"], 1), report.number(ours.paper["shd"], 1), f"{ours.seconds:.2g}"):
+    for text in (
+        numbers.formatted(ours.here["shd"], 1),
+        numbers.formatted(ours.paper["shd"], 1),
+        f"{ours.seconds:.2g}",
+    ):
         assert f"| {text} |" in row
     for name, words in (("dagma", "DAGMA"), ("nocurl", "NOCURL"), ("equal-variance", "equal-variance order")):
         line = next((line for line in found if line.name == name and line.sets > 1), None)
         if line is not None:
-            assert f"{words} {report.number(line.here['shd'], 1)}" in row
+            assert f"{words} {numbers.formatted(line.here['shd'], 1)}" in row
