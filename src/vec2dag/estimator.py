@@ -136,9 +136,10 @@ class ALIAS(BaseEstimator):
         on the units of the columns; ``"bic-ev"``, ``"ebic-ev"`` and ``"ls"`` (equal noise variances) read the variances
         themselves. The extended ones charge more for edges where there are many columns; ``"ebic-nv"`` is the default,
         ``"bic-nv"`` and ``"bic-ev"`` are the paper's. A callable takes an adjacency matrix (d, d) and returns a number.
-    regression : {"linear", "additive", "gp"}, settings of these, SklearnRegression, or regressor, default "linear"
-        How nodes are regressed on their parents: linearly, by sums of smooth functions, by Gaussian processes (``"gp"``
-        is ``GaussianProcess()``, the paper's), or by any estimator with ``fit`` and ``predict``.
+    regression : {"linear", "additive", "gp", "gp-auto"}, settings of these, or regressor, default "linear"
+        How nodes are regressed on their parents: linearly; by sums of smooth functions; by Gaussian processes, the
+        paper's (``"gp"``, ``GaussianProcess()``) or such that learn all they need from the table (``"gp-auto"``,
+        ``LearnedProcess()``, for real tables); or by any estimator with ``fit`` and ``predict``.
     algorithm : {"auto", "local", "orders", "conditional", "credit", "ppo", "a2c", "reinforce"}, or settings
         How to search: ``PPO(n_steps=...)``, ``LocalSearch(chains=...)`` and so on; ``vec2dag.sb3.PPO(...)``,
         ``sb3.A2C(...)`` or any on-policy class of Stable-Baselines3. ``"auto"``, the default, is the conditional
@@ -654,7 +655,7 @@ class ALIAS(BaseEstimator):
         density = 0.0
         for node in range(values.shape[1]):
             parents = np.flatnonzero(self.adjacency_matrix_[:, node]).tolist()
-            variance = self.regression_.residual(node, parents)
+            variance = self.regression_.noise(node, parents)
             errors = values[:, node] - self.regression_.forecast(node, parents, values[:, parents])
             density -= 0.5 * (np.log(2.0 * np.pi * variance) + float((errors**2).mean()) / variance)
         return density - float(np.log(self._units[1]).sum())

@@ -51,7 +51,7 @@ EXAMPLES = """\
 examples:
   vec2dag discover sachs -o out --plot --report           with a picture, and a page for a browser
   vec2dag discover table.csv -o out --criterion bic-ev    equal noise variances: directions are identified
-  vec2dag discover table.csv -o out --regression gp       nonlinear: Gaussian processes, then CAM pruning
+  vec2dag discover table.csv -o out --regression gp-auto  nonlinear: Gaussian processes, then CAM pruning
   vec2dag discover table.csv -o out --time-budget 60      the best graph found in a minute
 
 exit codes: 0 done, 2 bad input or a file that cannot be written (one sentence on stderr says which and why), 130
@@ -108,7 +108,8 @@ def add_model_options(p: Any) -> Any:
         "--regression",
         metavar="NAME",
         default="linear",
-        help="linear (default); additive: sums of smooth functions; gp: Gaussian processes",
+        help="linear (default); additive: sums of smooth functions; gp-auto: Gaussian processes that learn noise and "
+        "scales, for real tables; gp: the paper's, with fixed noise",
     )
     model.add_argument("--gp-alpha", type=float, metavar="V", help="variance of the noise (default: 1)")
     model.add_argument(

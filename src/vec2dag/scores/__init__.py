@@ -4,6 +4,7 @@ from .additive import Additive, AdditiveOnTable
 from .bge import BGe, NormalWishart, NormalWishartOnTable
 from .criteria import BIC, CRITERIA, Criterion, LeastSquares, as_criterion, is_criterion
 from .gp import GaussianProcess
+from .learned import LearnedProcess
 from .linear import Linear, LinearOnTable
 from .local import LocalCache, LocalScores
 from .regression import Regression
@@ -21,6 +22,7 @@ __all__ = [
     "FunctionScore",
     "GaussianProcess",
     "GraphScore",
+    "LearnedProcess",
     "LeastSquares",
     "Linear",
     "LinearOnTable",

@@ -47,8 +47,12 @@ class Regression:
         return f"{type(self).__name__}({self.n} rows, {self.d} columns)"
 
     def residual(self, node: int, parents: Sequence[int]) -> float:
-        """Mean squared residual of ``node`` after regression on ``parents``."""
+        """Mean squared residual of ``node`` after regression on ``parents``, or what a criterion gets in its place."""
         raise NotImplementedError
+
+    def noise(self, node: int, parents: Sequence[int]) -> float:
+        """Variance of the noise of ``node`` given ``parents``, for the density of other rows."""
+        return self.residual(node, parents)
 
     def doubt(self) -> str | None:
         """A sentence that warns of using this regression on its table; None if there is none."""

@@ -32,12 +32,17 @@ class RowRegression:
     """A description of a regression without data: ``residual`` of a column given others, and ``bind`` to a table."""
 
     needs_rows: ClassVar[bool] = True
-    # Whether residuals, in units of the column, depend on the units of the columns.
+    # Whether residuals, in units of the column, depend on the units of the columns, and whether it is known that not.
     reads_units: ClassVar[bool] = False
+    unit_free: ClassVar[bool] = False
 
     def residual(self, Z: NDArray[np.float64], y: NDArray[np.float64]) -> float:
         """Mean squared residual of ``y`` (n,) given parents ``Z`` (n, k), of which there may be none."""
         raise NotImplementedError
+
+    def noise(self, Z: NDArray[np.float64], y: NDArray[np.float64]) -> float:
+        """See :meth:`Regression.noise`, for ``y`` (n,) given parents ``Z`` (n, k)."""
+        return self.residual(Z, y)
 
     def simpler(self, X: NDArray[np.float64], names: tuple[str, ...]) -> Regression | None:
         """See :meth:`Regression.simpler`, for the table ``X`` (n, d)."""
@@ -75,6 +80,7 @@ class OnRows(Regression):
     def __init__(self, method: RowRegression, X: NDArray[np.float64], names: tuple[str, ...]) -> None:
         self.method, self.X, self.names = method, X, names
         self.n, self.d = X.shape
+        self.reads_units = not method.unit_free
 
     def __repr__(self) -> str:
         return f"{self.method!r} on {self.n} rows, {self.d} columns"
@@ -82,6 +88,10 @@ class OnRows(Regression):
     def residual(self, node: int, parents: Sequence[int]) -> float:
         """Mean squared residual of ``node`` after regression on ``parents``."""
         return self.method.residual(self.X[:, list(parents)], self.X[:, node])
+
+    def noise(self, node: int, parents: Sequence[int]) -> float:
+        """Variance of the noise of ``node`` given ``parents``."""
+        return self.method.noise(self.X[:, list(parents)], self.X[:, node])
 
     def doubt(self) -> str | None:
         """What the method says of this table."""

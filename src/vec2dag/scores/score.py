@@ -20,6 +20,7 @@ from ..moments import Moments
 from .additive import Additive
 from .criteria import Criterion, as_criterion
 from .gp import GaussianProcess
+from .learned import LearnedProcess
 from .linear import Linear
 from .local import LocalCache, LocalScores
 from .regression import Regression, as_regression
@@ -27,7 +28,12 @@ from .regressors import SklearnRegression
 
 __all__ = ["REGRESSIONS", "FunctionScore", "GraphScore", "Score", "as_score", "bind", "describe", "needs_local"]
 
-REGRESSIONS: dict[str, Callable[[], Any]] = {"linear": Linear, "additive": Additive, "gp": GaussianProcess}
+REGRESSIONS: dict[str, Callable[[], Any]] = {
+    "linear": Linear,
+    "additive": Additive,
+    "gp": GaussianProcess,
+    "gp-auto": LearnedProcess,
+}
 
 
 class GraphScore:
@@ -108,9 +114,9 @@ class Score(GraphScore):
     ----------
     X : array of shape (n, d), Moments, or None
         The data; None when ``regression`` is an object that already holds them.
-    regression : {"linear", "additive", "gp"}, Linear, Additive, GaussianProcess, or others
-        ``"gp"`` is ``GaussianProcess()``; a regressor has ``fit`` and ``predict``; a Regression already holds data.
-        ``"linear"`` by default.
+    regression : {"linear", "additive", "gp", "gp-auto"}, settings of these, or others
+        ``"gp"`` is ``GaussianProcess()``, ``"gp-auto"`` ``LearnedProcess()``; a regressor has ``fit`` and ``predict``;
+        a Regression already holds data. ``"linear"`` by default.
     criterion : {"bic-nv", "bic-ev", "ebic-nv", "ebic-ev", "ls"} or Criterion, default "bic-nv"
     n_jobs : int or None, default None
         Workers for batches; None uses every core. They are threads, or for regressions other than linear whatever
@@ -319,8 +325,8 @@ def describe(regression: Any) -> Any:
     if isinstance(regression, type) or not any(hasattr(regression, name) for name in ("predict", "bind", "residual")):
         raise ValueError(
             f"regression={brief(regression)}: allowed are {', '.join(map(repr, REGRESSIONS))}, Linear(...), "
-            "Additive(...), GaussianProcess(...), SklearnRegression(...), objects with fit and predict, and objects "
-            "that hold data and have residual"
+            "Additive(...), GaussianProcess(...), LearnedProcess(...), SklearnRegression(...), objects with fit and "
+            "predict, and objects that hold data and have residual"
         )
     if isinstance(regression, Settings):
         regression.check()
