@@ -395,6 +395,7 @@ class ALIAS(BaseEstimator):
                 knowledge=None if self.knowledge is None else self._constraints.taken(self._columns),
                 time_budget=None if self.time_budget is None else share * self.time_budget,
                 callback=line.callback,
+                watch=line.watch,
                 checkpoint=self._checkpoint(),
             )
             found = labels.restored(found)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from .search import Progress
+from .search import Progress, Work
 
 __all__ = ["ProgressLine", "announce_compilation"]
 
@@ -41,6 +41,17 @@ class ProgressLine:
     def callback(self) -> Callable[[Progress], None] | None:
         """What a search should tell of its steps; None if nobody would see it."""
         return None if self.bar is None or self.bar.disable else self.searching
+
+    @property
+    def watch(self) -> Callable[[Work], None] | None:
+        """What a search should tell of regressions that take their time; None if nobody would see it."""
+        return None if self.bar is None or self.bar.disable else self.regressing
+
+    def regressing(self, work: Work) -> None:
+        """Show how many regressions have been made."""
+        kind = f"{work.role} regressions".lstrip()
+        made = f"{work.made:,} {kind} made, {work.known:,} looked up"
+        self.doing(f"searching: {made}, about {work.to_come:,} to come in this pass")
 
     def searching(self, progress: Progress) -> None:
         """Show how far a search has come."""

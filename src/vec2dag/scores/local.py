@@ -98,15 +98,7 @@ class LocalCache:
 
         The file also takes the arrays ``more``, by name.
         """
-        width = max([1, *(mask.bit_length() for _, mask in self._values)])
-        size = (width + 7) // 8
-        bits = b"".join(mask.to_bytes(size, "little") for _, mask in self._values)
-        arrays = {
-            "fingerprint": np.array(fingerprint),
-            "nodes": np.array([node for node, _ in self._values], np.int64),
-            "parents": np.frombuffer(bits, np.uint8).reshape(-1, size),
-            "residuals": np.array(list(self._values.values())),
-        }
+        arrays = {"fingerprint": np.array(fingerprint)} | self.arrays()
         content = io.BytesIO()
         # An NPZ file as numpy writes it but for the level: numbers hardly shrink any further in three times the time.
         with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
@@ -115,24 +107,39 @@ class LocalCache:
                     np.lib.format.write_array(member, np.asarray(array), allow_pickle=False)
         write_atomically(file, content.getvalue())
 
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All values as arrays: nodes (m,), sets of parents as bits (m, size), residuals (m,)."""
+        width = max([1, *(mask.bit_length() for _, mask in self._values)])
+        size = (width + 7) // 8
+        bits = b"".join(mask.to_bytes(size, "little") for _, mask in self._values)
+        return {
+            "nodes": np.array([node for node, _ in self._values], np.int64),
+            "parents": np.frombuffer(bits, np.uint8).reshape(-1, size),
+            "residuals": np.array(list(self._values.values())),
+        }
+
+    def take(self, arrays: Mapping[str, NDArray[Any]]) -> int:
+        """Add the values of :meth:`arrays`, and return how many."""
+        nodes, parents, residuals = (arrays[name] for name in MEMBERS[1:])
+        masks = [int.from_bytes(row.tobytes(), "little") for row in parents]
+        known = dict(zip(zip(nodes.tolist(), masks, strict=True), residuals.tolist(), strict=True))
+        for key, value in known.items():
+            self.put(key, value)
+        return len(known)
+
     def load(self, file: Path, fingerprint: str) -> int:
         """Add the values of a file, if there is one, and return how many; refuse those of other data."""
         if not (arrays := _arrays_of(file)):
             return 0
-        theirs, nodes, parents, residuals = (arrays[name] for name in MEMBERS)
-        if str(theirs) != fingerprint:
+        if str(arrays["fingerprint"]) != fingerprint:
             raise ValueError(
                 f"{file} is a checkpoint of other data or of another regression or function; take another file, or "
                 "remove it"
             )
         try:
-            masks = [int.from_bytes(row.tobytes(), "little") for row in parents]
-            known = dict(zip(zip(nodes.tolist(), masks, strict=True), residuals.tolist(), strict=True))
+            return self.take(arrays)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{file} is not a checkpoint, or is damaged: {error}") from error
-        for key, value in known.items():
-            self.put(key, value)
-        return len(known)
 
 
 def _arrays_of(file: Path) -> dict[str, NDArray[Any]]:

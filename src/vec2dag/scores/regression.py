@@ -70,6 +70,10 @@ class Regression:
         """A regression of another kind on the same table that costs far less and finds similar graphs; None if none."""
         return None
 
+    def approximate(self) -> "Regression | None":
+        """A regression whose residuals are nearly these and cost far less, to see which are worth it; None if none."""
+        return None
+
     def thinned(self, step: int) -> "Regression | None":
         """The same regression on one row of ``step``, a cheap picture of the problem; None if it has no rows."""
         return None

@@ -48,6 +48,10 @@ class RowRegression:
         """See :meth:`Regression.simpler`, for the table ``X`` (n, d)."""
         return None
 
+    def approximate(self, X: NDArray[np.float64], names: tuple[str, ...]) -> Regression | None:
+        """See :meth:`Regression.approximate`, for the table ``X`` (n, d)."""
+        return None
+
     def doubt(self, X: NDArray[np.float64]) -> str | None:
         """A sentence that warns of using this regression on the table ``X`` (n, d); None if there is none."""
         return None
@@ -108,6 +112,10 @@ class OnRows(Regression):
     def simpler(self) -> Regression | None:
         """What the method has for this table."""
         return self.method.simpler(self.X, self.names)
+
+    def approximate(self) -> Regression | None:
+        """What the method has for this table."""
+        return self.method.approximate(self.X, self.names)
 
     def thinned(self, step: int) -> "OnRows":
         """On one row of ``step``, evenly spread: a cheap picture of the same problem."""

@@ -5,6 +5,7 @@ residuals and the numbers of parents become one number). All scores are divided 
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from copy import copy
 from typing import Any, Self
 
@@ -50,6 +51,7 @@ class GraphScore:
     d: int
     local: LocalScores | None = None
     _constraints: Constraints | None = None
+    _approximation: "Score | None" = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -75,6 +77,7 @@ class GraphScore:
         known = knowledge if isinstance(knowledge, Constraints) else Knowledge.of(knowledge, self.names)
         restricted = copy(self)
         restricted._constraints = known if isinstance(known, Constraints) else known.bind(self.names)
+        restricted._approximation = None
         return restricted
 
     @property
@@ -101,6 +104,15 @@ class GraphScore:
     def has_greedy_order(self) -> bool:
         """Whether an order can be found greedily from the variances."""
         return False
+
+    @property
+    def approximation(self) -> "Score | None":
+        """A score of nearly the same values that costs far less, if there is one."""
+        return None
+
+    def until(self, deadline: float) -> AbstractContextManager[Any]:
+        """Context in which regressions end with :class:`OutOfTime` after ``deadline``, if they take their time."""
+        return nullcontext()
 
     def __call__(self, A: ArrayLike) -> NDArray[np.float64]:
         """Score of every graph ``A`` (..., d, d); shape (...), higher is better."""
@@ -155,6 +167,8 @@ class Score(GraphScore):
     """
 
     local: LocalScores
+    #: What its regressions are to those of a score that it guides: "simpler", "approximate", or nothing.
+    role: str = ""
 
     def __init__(
         self,
@@ -183,6 +197,31 @@ class Score(GraphScore):
     def statistics(self) -> Any:
         """What the compiled kernels compute residuals from; None if the regression is not one of theirs."""
         return self.regression.statistics
+
+    @property
+    def approximation(self) -> "Score | None":
+        """A score of nearly the same values that costs far less; None if the regression has none.
+
+        Always the same object, so that it remembers what has been asked.
+        """
+        if self._approximation is None and (nearly := self.regression.approximate()) is not None:
+            self._approximation = self.guided_by(nearly, "approximate")
+        return self._approximation
+
+    def guided_by(self, regression: Regression, role: str) -> "Score":
+        """The same score of another regression on the same table, to guide searches for this one."""
+        guide = Score(None, regression, self.criterion, n_jobs=self.local.n_jobs)
+        guide = guide if self.constraints.trivial else guide.under(self.constraints)
+        guide.role = role
+        return guide
+
+    def until(self, deadline: float) -> AbstractContextManager[Any]:
+        """See :meth:`GraphScore.until`."""
+        stack = ExitStack()
+        stack.enter_context(self.local.until(deadline))
+        if self._approximation is not None:
+            stack.enter_context(self._approximation.local.until(deadline))
+        return stack
 
     @property
     def name(self) -> str:

@@ -1,6 +1,6 @@
 """The search for the DAG with the highest score. It sees scores and graphs, never data."""
 
-from .budget import Budget, Progress
+from .budget import Budget, Progress, Work
 from .certify import Certificate, Refined, insertion_search
 from .checkpoint import Checkpoint
 from .discover import ALGORITHMS, discover
@@ -31,6 +31,7 @@ __all__ = [
     "Refined",
     "Relabelling",
     "SearchResult",
+    "Work",
     "discover",
     "equal_variance_order",
     "exact_search",

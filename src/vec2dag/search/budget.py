@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +14,7 @@ from .._parallel import OutOfTime
 from ..scores import GraphScore
 from .checkpoint import Memory
 
-__all__ = ["Budget", "Callback", "Progress"]
+__all__ = ["Budget", "Callback", "Progress", "Work"]
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,28 @@ class Progress:
     mode: NDArray[np.uint8]
 
 
+@dataclass(frozen=True)
+class Work:
+    """How many regressions a search has made where they take their time: a step may be hundreds of them.
+
+    Attributes
+    ----------
+    made : int
+        Regressions so far.
+    known : int
+        Look-ups that memory has answered.
+    to_come : int
+        About how many more the present pass over the order will need, at the rate of those before.
+    role : str
+        ``"simpler"`` or ``"approximate"`` if they only guide those of the score, which has none.
+    """
+
+    made: int
+    known: int
+    to_come: int
+    role: str
+
+
 Callback = Callable[[Progress], bool | None]
 
 
@@ -45,6 +67,8 @@ class Budget:
         From now on; None is without end.
     callback : callable, optional
         Told of every step with a :class:`.Progress`; returning True ends the search.
+    watch : callable, optional
+        Told of regressions with a :class:`Work`.
     outer : Budget, optional
         The budget that this one is a part of. It is never exceeded, and a callback or an interrupt ends it too.
 
@@ -57,7 +81,11 @@ class Budget:
     """
 
     def __init__(
-        self, seconds: float | None = None, callback: Callback | None = None, outer: "Budget | None" = None
+        self,
+        seconds: float | None = None,
+        callback: Callback | None = None,
+        outer: "Budget | None" = None,
+        watch: Callable[[Work], None] | None = None,
     ) -> None:
         if seconds is not None:
             number("time_budget", seconds, above=0)
@@ -67,7 +95,10 @@ class Budget:
         self.deadline = math.inf if seconds is None else self.start + seconds
         if outer is not None:
             self.deadline = min(self.deadline, outer.deadline)
+        if watch is not None:
+            function("watch", watch, "of a Work")
         self.callback, self.outer = callback, outer
+        self.watch: Callable[[Work], None] | None = outer.watch if outer is not None and watch is None else watch
         self.stopped: str | None = None
         self.memory: Memory = Memory() if outer is None else outer.memory
 
@@ -100,6 +131,11 @@ class Budget:
         if self.callback is not None and self.callback(progress):
             self._cancel("callback")
 
+    def working(self, work: Work) -> None:
+        """Tell whoever watches the regressions."""
+        if self.watch is not None:
+            self.watch(work)
+
     @contextmanager
     def guard(self, score: GraphScore) -> Iterator[None]:
         """Context that ends quietly, with ``stopped`` set, when time is over or somebody interrupts.
@@ -107,7 +143,7 @@ class Budget:
         Whoever uses it keeps the best so far outside of it. Regressions that take their time look at the clock too.
         """
         try:
-            with nullcontext() if score.local is None else score.local.until(self.deadline):
+            with score.until(self.deadline):
                 yield
         except OutOfTime:
             self.stopped = self.stopped or "time"

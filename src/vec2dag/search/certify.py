@@ -11,12 +11,14 @@ from ..graph import as_adjacency, is_dag, topological_order
 from ..scores import Score, needs_local
 from .budget import Budget
 from .checkpoint import storable
-from .descent import Candidate, Descent, descent_of, resolution
+from .descent import CLOSE, Candidate, Descent, descent_of, resolution
 
 __all__ = ["Certificate", "Refined", "certify", "insertion_search"]
 
 # Up to here the last pass over all insertions gives up no direction early; see docs/algorithms.md.
 FULL_CERTIFICATE = 100
+# The same where regressions take their time.
+FULL_COSTLY = 15
 # Up to here, and with so many rows for each column, a backward elimination from all edges of the order is tried too.
 ELIMINATION, ROWS_FOR_ELIMINATION = 60, 2
 
@@ -30,6 +32,8 @@ class Certificate:
     ----------
     exact : bool
         It is the best of all DAGs; the rest is then of no interest.
+    screened : bool
+        What an approximation of the score saw no hope for was not tried.
     known : bool
         Only DAGs that agree with what is known were looked at.
     all_places : bool
@@ -46,17 +50,19 @@ class Certificate:
     elimination: bool = False
     resolution: float = 0.0
     known: bool = False
+    screened: bool = False
 
     def __str__(self) -> str:
         what = " that agrees with what is known" if self.known else ""
         if self.exact:
             return f"the best of all DAGs{what.replace('agrees', 'agree')}"
         places = "at any place" if self.all_places else "at a place where an estimate saw hope"
+        screened = ", of those that an approximation of the score does not rule out" if self.screened else ""
         elimination = " and no backward elimination along the order" if self.elimination else ""
         return (
             f"no addition, removal or reversal of an edge{what}, no insertion of a column elsewhere in the order with "
-            f"parents selected step by step ({places}){elimination} was found to improve the score by more than "
-            f"{self.resolution:.1e}"
+            f"parents selected step by step ({places}){elimination}{screened} was found to improve the score by more "
+            f"than {self.resolution:.1e}"
         )
 
 
@@ -112,7 +118,8 @@ def insertion_search(score: Score, start: ArrayLike) -> Refined:
 
 def certify(score: Score, descent: Descent, best: Candidate, budget: Budget) -> Refined:
     """Alternate single edges and insertions until neither improves, or until the budget is over."""
-    least, all_places, eliminate = resolution(score), score.d <= FULL_CERTIFICATE, _affords_elimination(score)
+    least, eliminate = resolution(score), _affords_elimination(score)
+    all_places = score.d <= (FULL_CERTIFICATE if score.local.cheap else FULL_COSTLY)
     certificate = None
     # What has been reached when the time is over, or somebody interrupts, stays.
     with budget.guard(score):
@@ -128,7 +135,8 @@ def certify(score: Score, descent: Descent, best: Candidate, budget: Budget) -> 
             if found.score > best.score + least:
                 best = found
             elif not budget.over:
-                certificate = Certificate(False, all_places, eliminate, least, not score.constraints.trivial)
+                known, screened = not score.constraints.trivial, score.approximation is not None
+                certificate = Certificate(False, all_places, eliminate, least, known, screened)
                 break
     return Refined(best.A, best.score, best.order, certificate)
 
@@ -163,10 +171,17 @@ def _eliminate(score: Score, order: NDArray[np.int64]) -> Candidate:
 def _edge_descent(score: Score, start: Candidate, budget: Budget) -> Iterator[Candidate]:
     """Add, remove or reverse single edges while that improves the score and there is time; every better graph."""
     A, best, d, least = start.A.copy(), start.score, score.d, resolution(score)
+    nodes = np.arange(d)
     known = score.constraints
+    near = score.approximation
     while True:
-        links, table = score.toggles(A)
+        links, table = (near or score).toggles(A)
         total = float(links.sum())
+        floor = turned = np.full((d, d), least)
+        if near is not None:
+            # It may be wrong about a node by as much as it is now, and by a part of the price of an edge.
+            off = np.abs(links - score.link(score.residuals(A))) + CLOSE * d * score.penalty
+            floor, turned = score.change(np.tile(off, (d, 1)), total), score.change(off + off[:, None], total)
         on, reach = A.astype(bool), _reachable(A)
         sizes = A.sum(axis=0, dtype=np.int64)
         following, last = score.steps[sizes], score.steps[sizes - 1]
@@ -177,8 +192,14 @@ def _edge_descent(score: Score, start: Candidate, budget: Budget) -> Iterator[Ca
         # Reversal of j -> i: remove it, add i -> j; possible unless another path leads from j to i.
         turn = score.change(table.T + table, total) - (following[:, None] - last)
         turn[~on | known.required | closed.T | _detour(A, reach)] = -np.inf
-        better = np.argwhere(np.maximum(gain, turn) > least)
+        better = np.argwhere((gain > floor) | (turn > turned))
         better = better[np.argsort(-np.maximum(gain, turn)[tuple(better.T)], kind="stable")]
+        if near is not None:
+            # All at once, so that workers have enough to do.
+            score.local.batch([(i, np.flatnonzero(A[:, i] ^ (nodes == j))) for j, i in better])
+            score.local.batch(
+                [(j, np.flatnonzero(A[:, j] ^ (nodes == i))) for j, i in better if turn[j, i] > gain[j, i]]
+            )
         before = best
         for j, i in better:
             if budget.over:

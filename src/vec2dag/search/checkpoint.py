@@ -9,7 +9,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields
 from importlib.metadata import version
 from pathlib import Path
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._checks import brief, warn
-from ..scores import GraphScore, LocalCache
+from ..scores import GraphScore, LocalCache, LocalScores
 from ..scores.local import Store
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ __all__ = ["Checkpoint", "Memory", "Stateful", "storable"]
 LOOK_EVERY, SHARE = 0.1, 0.005
 # The array of a file that is the text; others are called by a number behind it.
 TEXT = "search"
+# Key of the local scores of an approximation, before their fingerprint.
+APPROXIMATION = "approximation"
 # Keys of the text that stand for an array, and for an object of a kind.
 ARRAY, KIND = "$array", "$kind"
 
@@ -260,8 +262,16 @@ class Checkpoint:
             "generator": type(rng.bit_generator).__name__,
         }
         memory = Memory(store, self._sections(store, about))
-        store.more = lambda: pack({"about": about, "sections": memory.sections})
-        with nullcontext() if local is None else local.kept_in(store):
+        others = {} if local is None else _approximation(score, store)
+        store.more = lambda: pack(
+            {"about": about, "sections": memory.sections}
+            | {f"{APPROXIMATION} {own}": part.cache.arrays() for own, part in others.items()}
+        )
+        with ExitStack() as stack:
+            for part in others.values():
+                stack.enter_context(part.kept_in(store))
+            if local is not None:
+                stack.enter_context(local.kept_in(store))
             try:
                 yield memory
             finally:
@@ -284,6 +294,19 @@ class Checkpoint:
                 "which this one does not continue but replaces"
             )
         return {}
+
+
+def _approximation(score: GraphScore, store: Store) -> dict[str, LocalScores]:
+    """Local scores of an approximation of the score, by their fingerprint, with those that the file has of them."""
+    near = score.approximation
+    own = None if near is None else near.regression.fingerprint()
+    if near is None or own is None:
+        return {}
+    if TEXT in store.others:
+        with _readable(store):
+            if (arrays := unpack(store.others).get(f"{APPROXIMATION} {own}")) is not None:
+                near.local.cache.take(arrays)
+    return {own: near.local}
 
 
 @contextmanager

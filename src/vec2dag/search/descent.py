@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from .. import _kernels
 from .._parallel import OutOfTime, run_each
 from ..scores import Score
-from .budget import Budget
+from .budget import Budget, Work
 from .checkpoint import Stateful, storable
 
 __all__ = ["Candidate", "CompiledDescent", "Descent", "LocalDescent", "descend_all", "descent_of", "resolution"]
@@ -30,6 +30,8 @@ MANY, NEGLIGIBLE = 300, 0.05
 TOGETHER = 2
 # Places in a row without improvement after which such a direction is given up.
 WORSE = 2
+# What an approximation has cost a smaller part of the price of an edge than this is tried wherever it is exact.
+CLOSE = 0.2
 # A climb between sets of parents ends at improvements below this; sums of links have this precision.
 SAME_COST = 1e-12
 
@@ -276,6 +278,11 @@ class _Choice:
         return self.link + self.price
 
 
+# A node and those that may be its parents; a node, its place, and the selections that change there.
+_Key = tuple[int, frozenset[int]]
+_Move = tuple[int, int, dict[int, _Choice]]
+
+
 class _Passage:
     """A node on its way through the order, in one direction, with the selections that differ where it is."""
 
@@ -342,6 +349,8 @@ class LocalDescent(Stateful):
         self.selected: dict[tuple[int, frozenset[int]], _Choice] = {}
         # The price of an edge in units of links; under equal variances it follows the total.
         self.price = score.penalty * score.d
+        near = score.approximation
+        self.guide = None if near is None else LocalDescent(near, hint, budget)
 
     def snapshot(self) -> dict[str, Any]:
         """The state, with the selections, which depend on where they started, as arrays."""
@@ -350,7 +359,8 @@ class LocalDescent(Stateful):
             sets[0, k, list(allowed)] = sets[1, k, list(choice.parents)] = 1
         nodes = np.array([node for node, _ in self.selected], np.int64)
         parts = np.array([(choice.link, choice.price) for choice in self.selected.values()]).reshape(-1, 2)
-        return {"price": self.price, "selected": [nodes, np.packbits(sets, axis=2), parts]}
+        own = {"price": self.price, "selected": [nodes, np.packbits(sets, axis=2), parts]}
+        return own if self.guide is None else own | {"guide": self.guide.snapshot()}
 
     def resume(self, snapshot: Mapping[str, Any]) -> None:
         """Take up a state."""
@@ -359,6 +369,8 @@ class LocalDescent(Stateful):
         allowed, parents = ([frozenset(np.flatnonzero(row).tolist()) for row in part] for part in sets)
         keys = zip(nodes.tolist(), allowed, strict=True)
         self.price = snapshot["price"]
+        if self.guide is not None:
+            self.guide.resume(snapshot["guide"])
         self.selected = dict(zip(keys, map(_Choice, parents, *parts.T.tolist()), strict=True))
 
     def select(self, wanted: list[tuple[int, frozenset[int], frozenset[int]]]) -> list[_Choice]:
@@ -369,6 +381,7 @@ class LocalDescent(Stateful):
         while at:
             options = [(key, option) for key in at for option in self._options(*key, at[key].parents)]
             try:
+                options = self._hopeful(at, options)
                 found = self._choices([(node, parents) for (node, _), parents in options])
             except OutOfTime:
                 # What has been climbed so far is a selection too.
@@ -381,6 +394,24 @@ class LocalDescent(Stateful):
             self.selected.update((key, at[key]) for key in done)
             at = {key: best[key] for key in at if key not in done}
         return [self.selected[node, allowed] for node, allowed, _ in wanted]
+
+    def _hopeful(
+        self, at: "dict[_Key, _Choice]", options: "list[tuple[_Key, frozenset[int]]]"
+    ) -> "list[tuple[_Key, frozenset[int]]]":
+        """Sets of parents that an approximation does not rule out, compared with those ``at`` hand.
+
+        It may be wrong about a change by as much as it is about the present set, and by a part of the price of an edge.
+        """
+        if self.guide is None:
+            return options
+        guide = self.guide
+        now = guide._choices([(node, choice.parents) for (node, _), choice in at.items()])
+        bound = {
+            key: guess.cost + CLOSE * self.price + abs(guess.link - at[key].link)
+            for key, guess in zip(at, now, strict=True)
+        }
+        then = guide._choices([(node, parents) for (node, _), parents in options])
+        return [option for option, choice in zip(options, then, strict=True) if choice.cost < bound[option[0]]]
 
     def _permitted(
         self, node: int, allowed: frozenset[int], start: frozenset[int]
@@ -427,25 +458,32 @@ class LocalDescent(Stateful):
             if not self.score.criterion.decomposable:
                 choices = self._reprice(current, choices, near)
             best, unmoved, turn = self._value(choices), 0, 0
+            begun, seen = self.score.local.fits, 0
             while unmoved < self.score.d and not self.budget.over:
                 nodes = [(turn + k) % self.score.d for k in range(min(TOGETHER, self.score.d - unmoved))]
                 turn, unmoved = turn + len(nodes), unmoved + len(nodes)
-                for walk, value in self._explore(
-                    [_Passage(current, choices, v, s, self.known.before) for v in nodes for s in (1, -1)], best, full
-                ):
+                for move, value in self._moves(current, choices, nodes, best, full):
                     if value > max(best, floor) + self.resolution:
-                        best, unmoved, target = value, 0, (walk.place, walk.node, dict(walk.changed))
+                        best, unmoved, target = value, 0, move
                 if unmoved == 0:
-                    place, node, changed = target
+                    node, place, changed = target
                     current.remove(node)
                     current.insert(place, node)
                     choices |= changed
                     moves += 1
+                seen += len(nodes)
+                local = self.score.local
+                to_come = (local.fits - begun) * (self.score.d - unmoved) // seen
+                self.budget.working(Work(local.fits, local.cache.hits, to_come, self.score.role))
+        A = self._graph(choices)
+        with self.score.local.unhurried():
+            return Candidate(A, float(self.score(A)), np.array(current)), moves
+
+    def _graph(self, choices: dict[int, _Choice]) -> NDArray[np.uint8]:
         A = np.zeros((self.score.d, self.score.d), np.uint8)
         for i, choice in choices.items():
             A[sorted(choice.parents), i] = 1
-        with self.score.local.unhurried():
-            return Candidate(A, float(self.score(A)), np.array(current)), moves
+        return A
 
     def _wanted(self, order: list[int], near: NDArray[np.uint8]) -> list[tuple[int, frozenset[int], frozenset[int]]]:
         """What to select for an order: every node, its predecessors, and those that are parents in ``near`` (d, d)."""
@@ -458,6 +496,44 @@ class LocalDescent(Stateful):
     def _choose(self, order: list[int], near: NDArray[np.uint8]) -> dict[int, _Choice]:
         """Selections for an order as it is."""
         return dict(zip(order, self.select(self._wanted(order, near)), strict=True))
+
+    def _moves(
+        self, order: list[int], choices: dict[int, _Choice], nodes: list[int], best: float, full: bool
+    ) -> "Iterator[tuple[_Move, float]]":
+        """Nodes at other places of the order, with the selections that change, and the score of each."""
+        if self.guide is None:
+            for walk, value in self._explore(self._walks(order, choices, nodes), best, full):
+                yield (walk.node, walk.place, dict(walk.changed)), value
+            return
+        guide = self.guide
+        guess = guide._choose(order, self._graph(choices))
+        total, level = guide._total(guess), guide._value(guess)
+        off = np.mean([abs(choice.link - guess[node].link) for node, choice in choices.items()])
+        lost = -float(self.score.change(off + CLOSE * self.price, total))
+        places = [
+            (walk.node, walk.place)
+            for walk, value in guide._explore(guide._walks(order, guess, nodes), level, full)
+            if value > level - lost
+        ]
+        jumps = [list(self._jump(order, choices, *place)) for place in places]
+        found = iter(self.select([one for jump in jumps for one in jump]))
+        for (node, place), jump in zip(places, jumps, strict=True):
+            changed = {one[0]: next(found) for one in jump}
+            yield (node, place, changed), self._value(choices | changed)
+
+    def _walks(self, order: list[int], choices: dict[int, _Choice], nodes: list[int]) -> list["_Passage"]:
+        return [_Passage(order, choices, v, s, self.known.before) for v in nodes for s in (1, -1)]
+
+    def _jump(
+        self, order: list[int], choices: dict[int, _Choice], node: int, place: int
+    ) -> Iterator[tuple[int, frozenset[int], frozenset[int]]]:
+        """What to select if a node goes to a place: its parents, and those of the nodes that it passes."""
+        moved = [v for v in order if v != node]
+        moved.insert(place, node)
+        old = order.index(node)
+        for t in range(min(old, place), max(old, place) + 1):
+            allowed = frozenset(moved[:t])
+            yield moved[t], allowed, choices[moved[t]].parents & allowed
 
     def _explore(self, walks: list["_Passage"], best: float, full: bool) -> Iterator[tuple["_Passage", float]]:
         """Step by step, all walks at once, and the score after every step of each."""
@@ -489,6 +565,9 @@ class LocalDescent(Stateful):
         for _ in range(4):
             self.price = self._total(choices) * (1.0 - math.exp(-self.score.penalty))
             self.selected.clear()
+            if self.guide is not None:
+                self.guide.price = self.price
+                self.guide.selected.clear()
             choices = self._choose(order, near)
         return choices
 

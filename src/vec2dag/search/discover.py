@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from .._checks import flag, generator
 from ..graph import topological_order
 from ..scores import GraphScore, Score, as_score, needs_local
-from .budget import Budget, Callback
+from .budget import Budget, Callback, Work
 from .certify import certify
 from .checkpoint import Checkpoint, Memory
 from .descent import MANY, Candidate, descend_all, descent_of, resolution
@@ -59,6 +59,7 @@ def discover(
     knowledge: Any = None,
     time_budget: float | None = None,
     callback: Callback | None = None,
+    watch: Callable[[Work], None] | None = None,
     checkpoint: str | Path | Checkpoint | None = None,
 ) -> SearchResult:
     """Find the DAG with the highest score.
@@ -88,6 +89,8 @@ def discover(
         Seconds after which the best DAG so far is taken.
     callback : callable, optional
         Called with a :class:`.Progress` after every step; returning True ends the search, the refinement included.
+    watch : callable, optional
+        Called with a :class:`Work` while regressions that take their time are made, which may be hundreds in a step.
     checkpoint : path or Checkpoint, optional
         A file in which the search is kept as it goes on. Started again with the same score, settings and ``rng`` in the
         same state, it goes on from there and ends in the same result as if it had never stopped, up to the seconds;
@@ -103,7 +106,7 @@ def discover(
     score, rng, refine = as_score(score, d), generator(rng), flag("refine", refine)
     if knowledge is not None:
         score = score.under(knowledge)
-    budget = Budget(time_budget, callback)
+    budget = Budget(time_budget, callback, watch=watch)
     fits = 0 if score.local is None else score.local.fits
     chosen = _algorithm(algorithm, score, refine)
     start = find_start(init, score, greedy=score.has_greedy_order and chosen.takes_start)

@@ -21,8 +21,10 @@ __all__ = ["Orders"]
 
 # Costly regressions that have no simpler ones are searched on one row of THIN first, if that leaves FEWEST rows.
 THIN, FEWEST = 4, 100
-# Share of the time for such a guide.
-GUIDED = 0.25
+# Up to so many nodes such a guide is sought until two chains agree.
+FEW_NODES = 12
+# Shares of the time for such a guide, and for an approximation of the score.
+GUIDED, APPROXIMATE = 0.25, 0.6
 
 
 @dataclass
@@ -92,25 +94,43 @@ class Orders(Settings):
 
     def _sparing(self, score: Score, rng: np.random.Generator, budget: Budget) -> SearchResult:
         """Restarts with simpler regressions or on a part of the rows, one chain with those of the score on all rows."""
-        restarts, guide = self.filled(2, 2, 2), None
+        if (near := score.approximation) is not None:
+            return self._approximated(score, near, rng, budget)
+        # On many nodes chains hardly ever agree, and a guide need not be the best there is.
+        restarts = self.filled(2, 2, 2) if score.d <= FEW_NODES else self.filled(2, 1, 1)
+        guide = None
         name, cheaper = "simpler regressions", score.regression.simpler()
         if cheaper is None and score.n >= THIN * FEWEST:
             name, cheaper = "a part of the rows", score.regression.thinned(THIN)
         if cheaper is not None:
-            guiding = Score(None, cheaper, score.criterion, n_jobs=score.local.n_jobs).under(score.constraints)
+            guiding = score.guided_by(cheaper, "simpler")
             # What cannot be regressed on a part, a dummy variable for instance, may well be on the whole.
             with suppress(ValueError):
                 guide = budget.memory.once(
                     "guide", rng, lambda: restarts.climb(guiding, rng, None, budget.part(GUIDED))
                 )
         if guide is None:
-            return restarts.climb(score, rng, None, budget)
+            return self.filled(2, 2, 2).climb(score, rng, None, budget)
         start = Start(name, topological_order(guide.A), guide.A)
         if budget.cancelled:
-            with score.local.unhurried():
-                value = float(score(guide.A))
-            return replace(guide, score=value, mode_score=value, init=start.name)
+            return _valued(guide, score, start.name)
         return self.filled(2, 3, 1).climb(score, rng, _descended(score, start, budget), budget, start.name)
+
+    def _approximated(self, score: Score, near: Score, rng: np.random.Generator, budget: Budget) -> SearchResult:
+        """The whole search with an approximation of the score, and a descent with the score itself from there."""
+        found = budget.memory.once(
+            "approximation", rng, lambda: self.search(near, rng=rng, start=Start(), budget=budget.part(APPROXIMATE))
+        )
+        start = Start(f"approximation ({found.init})", topological_order(found.A), found.A)
+        if budget.cancelled:
+            return _valued(found, score, start.name)
+        best = _descended(score, start, budget)
+        record = Record(score, None, self.patience, budget)
+        record.offer(best.A, best.score)
+        sigma = float(found.history["sigma"][-1]) if found.n_iter else 1.0
+        reason = record.stop(np.array([best.score]), sigma, float(best.A.sum()), best.A)
+        stopped = reason or budget.stopped or ("steps" if found.stopped == "steps" else "settled")
+        return ended(best, record, stopped, sigma=sigma, init=start.name, algorithm=self.name)
 
     def climb(
         self, score: Score, rng: np.random.Generator, first: Candidate | None, budget: Budget, init: str = "random"
@@ -171,6 +191,13 @@ def ended(best: Candidate, record: Record, stopped: str, *, sigma: float, **abou
         stopped=stopped,
         **about,
     )
+
+
+def _valued(guide: SearchResult, score: Score, init: str) -> SearchResult:
+    """What a guide has found, with the value of the score itself."""
+    with score.local.unhurried():
+        value = float(score(guide.A))
+    return replace(guide, score=value, mode_score=value, init=init)
 
 
 def _descended(score: Score, start: Start, budget: Budget) -> Candidate:
