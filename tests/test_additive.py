@@ -73,6 +73,8 @@ def test_few_rows_leave_something(rng, n):
 def test_what_is_refused(X):
     with pytest.raises(ValueError, match="n_basis must be a whole number of at least 2"):
         Additive(n_basis=1).bind(X)
+    with pytest.raises(ValueError, match="price="):
+        Additive(price="evidence").bind(X)
     with pytest.raises(ValueError, match="needs the rows of the table"):
         Additive().bind(Moments.of(X))
 
@@ -103,3 +105,19 @@ def test_units_are_not_warned_of_where_they_do_not_matter(X):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         ALIAS(regression="additive", prune=None, random_state=0).fit(X * [1e-4, 1, 1, 1e4])
+
+
+def test_a_price_for_degrees_of_freedom(X):
+    """A straight line has one, so that nothing changes; a curve has more, which BIC then charges for."""
+    lines, priced = Additive(n_basis=2).bind(X), Additive(n_basis=2, price="freedom").bind(X)
+    assert priced.residual(2, [0, 1]) == pytest.approx(lines.residual(2, [0, 1]), rel=1e-6)
+    plain, priced = Additive().bind(X), Additive(price="freedom").bind(X)
+    charged = 300 * np.log(priced.residual(2, [0, 1]) / plain.residual(2, [0, 1])) / np.log(300) + 2
+    assert 5 < charged < 18
+    assert priced.noise(2, [0, 1]) == plain.residual(2, [0, 1])
+    assert priced.residual(2, []) == plain.residual(2, [])
+    assert priced.fingerprint() != plain.fingerprint()
+    # Of six columns of noise none is worth its freedom, though GCV bends some of them.
+    noise = np.random.default_rng(0).standard_normal((300, 7))
+    priced = Additive(price="freedom").bind(noise)
+    assert all(np.log(priced.residual(0, [k]) / noise[:, 0].var()) + np.log(300) / 300 > 0 for k in range(1, 7))

@@ -1,6 +1,6 @@
 """Additive regression on smooth functions of the parents: the regressions of CAM (Buehlmann, Peters & Ernest 2014)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import ClassVar
@@ -9,11 +9,11 @@ import joblib
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._checks import as_table, brief, names_of, whole_number
+from .._checks import as_table, brief, choose, names_of, whole_number
 from .._parallel import one_blas_thread, run_each
 from .._settings import Settings
 from ..moments import Moments
-from .regression import Regression
+from .regression import Regression, for_freedom
 from .splines import RIDGE, Penalised, basis_size, smooth
 
 __all__ = ["Additive", "AdditiveOnTable"]
@@ -22,6 +22,12 @@ Array = NDArray[np.float64]
 
 # To be raised when residuals change, so that files of local scores of before are not taken for those of now.
 RESIDUALS = 1
+
+# What a criterion gets, by the mean squared residual, its degrees of freedom, the rows and the number of parents.
+PRICES: dict[str, Callable[[float, float, int, int], float]] = {
+    "edges": lambda residual, freedom, n, k: residual,
+    "freedom": for_freedom,
+}
 
 
 @dataclass
@@ -40,6 +46,10 @@ class Additive(Settings):
     n_basis : int, default 10
         Basis functions of a column, with the constant. There are fewer of them for columns of few values, and, as in
         CAM, where there would be less than three rows for each.
+    price : {"edges", "freedom"}, default "edges"
+        What a criterion gets: the mean squared residual ``r``, so that BIC charges ``ln n`` for each of ``k`` parents; or
+        ``r n^((f - k) / n)``, so that it charges that for each of the ``f`` effective degrees of freedom, which leaves
+        fewer edges to pruning, and loses more of the weak ones.
 
     Examples
     --------
@@ -53,9 +63,11 @@ class Additive(Settings):
     reads_units: ClassVar[bool] = False
 
     n_basis: int = 10
+    price: str = "edges"
 
     def check(self) -> None:
         """Refuse impossible values."""
+        choose("price", self.price, PRICES)
         whole_number("n_basis", self.n_basis, least=2)
 
     def bind(self, data: ArrayLike | Moments, names: Sequence[str] | None = None) -> "AdditiveOnTable":
@@ -65,7 +77,7 @@ class Additive(Settings):
                 f"regression={brief(self)} needs the rows of the table; Moments have only mean and scatter"
             )
         X = np.array(as_table(data, rows=2), order="C")
-        return AdditiveOnTable(X, names_of(names, X.shape[1], data), self.n_basis)
+        return AdditiveOnTable(X, names_of(names, X.shape[1], data), self.n_basis, self.price)
 
 
 class AdditiveOnTable(Regression):
@@ -77,12 +89,13 @@ class AdditiveOnTable(Regression):
         No column is constant.
     names : tuple of str
     n_basis : int
+    price : {"edges", "freedom"}
     """
 
     reads_units = False
 
-    def __init__(self, X: Array, names: tuple[str, ...], n_basis: int) -> None:
-        self.X, self.names, self.n_basis = X, names, n_basis
+    def __init__(self, X: Array, names: tuple[str, ...], n_basis: int, price: str = "edges") -> None:
+        self.X, self.names, self.n_basis, self.price = X, names, n_basis, price
         self.n, self.d = X.shape
         self.variances: Array = X.var(axis=0)
         with one_blas_thread():
@@ -104,10 +117,20 @@ class AdditiveOnTable(Regression):
         return other
 
     def residual(self, node: int, parents: Sequence[int]) -> float:
+        """Mean squared residual of ``node`` after regression on ``parents``, with its price."""
+        left, freedom = self._left(node, parents)
+        return PRICES[self.price](left, freedom, self.n, len(parents))
+
+    def noise(self, node: int, parents: Sequence[int]) -> float:
         """Mean squared residual of ``node`` after regression on ``parents``."""
+        return self._left(node, parents)[0]
+
+    def _left(self, node: int, parents: Sequence[int]) -> tuple[float, float]:
+        """Mean squared residual, and the degrees of freedom that it took beside the mean."""
         if len(parents) == 0:
-            return float(self.variances[node])
-        return float(self.variances[node]) * self._penalised(node, parents)[0].smoothing()[1]
+            return float(self.variances[node]), 0.0
+        _, share, free = self._penalised(node, parents)[0].smoothing()
+        return float(self.variances[node]) * share, self.n - 1.0 - free
 
     def _penalised(self, node: int, parents: Sequence[int]) -> tuple[Penalised, NDArray[np.int64]]:
         """The least squares problem, and which of all basis functions it has: those that CAM has for so many rows."""
@@ -136,7 +159,7 @@ class AdditiveOnTable(Regression):
 
     def fingerprint(self) -> str:
         """Of the table and the settings: equal where all residuals are equal."""
-        return str(joblib.hash((RESIDUALS, "additive", self.n_basis, self.X)))
+        return str(joblib.hash((RESIDUALS, "additive", self.n_basis, self.price, self.X)))
 
 
 def _extended(x: Array, f: Array, new: Array) -> Array:

@@ -13,7 +13,7 @@ from .._checks import choose, whole_number
 from .._settings import Settings
 from .additive import Additive
 from .lapack import triangular_inverse
-from .regression import Regression
+from .regression import Regression, for_freedom
 from .regressors import RowRegression, spread
 
 __all__ = ["LearnedProcess", "LearnedProcessFit"]
@@ -162,7 +162,7 @@ class LearnedProcess(RowRegression, Settings):
 
 PRICES = {
     "evidence": lambda fitted, n, k: fitted.evidence,
-    "freedom": lambda fitted, n, k: fitted.residual * n ** ((fitted.freedom - k) / n),
+    "freedom": lambda fitted, n, k: for_freedom(fitted.residual, fitted.freedom, n, k),
     "edges": lambda fitted, n, k: fitted.residual,
 }
 

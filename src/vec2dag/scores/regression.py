@@ -9,7 +9,15 @@ from numpy.typing import NDArray
 from .._checks import brief, check_names, default_names
 from .local import LocalCache, LocalScores
 
-__all__ = ["Regression", "as_regression"]
+__all__ = ["Regression", "as_regression", "for_freedom"]
+
+
+def for_freedom(residual: float, freedom: float, n: int, k: int) -> float:
+    """The mean squared residual for which BIC, charging ``ln n`` for ``k`` parents, charges it for all of ``freedom``.
+
+    ``n ln(r n^((f - k) / n)) + k ln n = n ln r + f ln n``.
+    """
+    return float(residual * n ** ((freedom - k) / n))
 
 
 class Regression:
