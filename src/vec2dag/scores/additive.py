@@ -47,9 +47,9 @@ class Additive(Settings):
         Basis functions of a column, with the constant. There are fewer of them for columns of few values, and, as in
         CAM, where there would be less than three rows for each.
     price : {"edges", "freedom"}, default "edges"
-        What a criterion gets: the mean squared residual ``r``, so that BIC charges ``ln n`` for each of ``k`` parents; or
-        ``r n^((f - k) / n)``, so that it charges that for each of the ``f`` effective degrees of freedom, which leaves
-        fewer edges to pruning, and loses more of the weak ones.
+        What a criterion gets: the mean squared residual ``r``, so that BIC charges ``ln n`` for each of ``k`` parents;
+        or ``r n^((f - k) / n)``, so that it charges that for each of the ``f`` effective degrees of freedom, which
+        leaves fewer edges to pruning, and loses more of the weak ones.
 
     Examples
     --------
