@@ -1,8 +1,8 @@
 """Nonlinear regressions side by side: how far the graphs are from the truth, before and after pruning, and how long.
 
 ``python -m benchmarks.nonlinear [decisions choose report sachs rows speed]``. Defaults were chosen on the sets of
-``choose`` and those of ``decisions`` with the number 0; the others played no part in it. The sets of the paper are read from a folder of their own. Every
-graph that is found is kept in ``nonlinear.json`` at once, and a run that was stopped goes on from there.
+``choose`` and the first sets of ``decisions``; the others played no part in it. The sets of the paper are read from a
+folder of their own. What is found is kept in ``nonlinear.json`` at once, and a run that was stopped goes on from there.
 """
 
 import argparse
@@ -98,7 +98,7 @@ def report_sets(folder: Path) -> Iterator[tuple[str, int, Data]]:
 
 
 def decisions(args: argparse.Namespace) -> Iterator[Part]:
-    """Single decisions at the true graph, which cost a search's hundredth: what would a score add, leave out, reverse?"""
+    """Single decisions at the true graph, a hundredth of a search: what would a score add, leave out, reverse?"""
     kinds: dict[str, Callable[[int], Data]] = {
         "GP": lambda q: stored(args.data, "gp", q + 1),
         "PNL-GP": lambda q: stored(args.data, "pnl_gp", q + 1),
@@ -155,6 +155,12 @@ def decide(X: NDArray[np.float64], A: NDArray[np.uint8], regression: Any, rng: n
 
 
 def decided(records: list[Record]) -> Part:
+    """The sets that defaults were chosen on, and the others."""
+    first, others = ([r for r in records if (r["set"] > 0) == chosen] for chosen in (False, True))
+    return Part([wrong("Sets that defaults were chosen on", first), wrong("Other sets", others)], records)
+
+
+def wrong(title: str, records: list[Record]) -> Table:
     """Wrong of asked, by data and regression."""
     rows = []
     for name in dict.fromkeys(r["data"] for r in records):
@@ -166,10 +172,10 @@ def decided(records: list[Record]) -> Part:
                 rows.append([name, str(len(mine)), label, *cells, f"{1e3 * total['seconds'] / total['fits']:.0f}"])
     columns = ("data", "sets", "regression", "false parent added", "true one lost", "edge reversed", "CPU ms a fit")
     notes = (
-        "At the true parents of random nodes, by `bic-nv`: is a node that is no descendant worth its price, is a parent "
-        "not, is its edge better reversed? Wrong decisions of those asked for. `gp` on centred columns in their units.",
+        "At the true parents of random nodes, by `bic-nv`: is a node that is no descendant worth its price, is a "
+        "parent not, is its edge better reversed? Wrong decisions of those asked for.",
     )
-    return Part([Table("Single decisions", columns, rows, notes)], records)
+    return Table(title, columns, rows, notes)
 
 
 def run(X: NDArray[np.float64], A: NDArray[np.uint8], regression: Any, **options: Any) -> Record:
