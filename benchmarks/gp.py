@@ -1,9 +1,11 @@
 """Gaussian-process scores: speed and agreement with scikit-learn, approximation, workers, and the paper's data.
 
-``python -m benchmarks.gp [fits rows workers sets sachs]``; the sets of the paper are read from a folder of their own.
+``python -m benchmarks.gp [fits rows workers sets sachs large]``; the sets of the paper are read from a folder of their
+own.
 """
 
 import argparse
+import resource
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -163,11 +165,11 @@ def workers(args: argparse.Namespace) -> Part:
 def run(name: str, number: int, X: NDArray[np.float64], A: NDArray[np.uint8], **options: Any) -> Record:
     """One fit of the estimator, scored before and after pruning."""
     before = X.copy()
-    start = time.perf_counter()
+    start, busy = time.perf_counter(), time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = ALIAS(**{"criterion": "bic-nv", "regression": "gp", "prune": None, "random_state": 0, **options}).fit(X)
-    middle = time.perf_counter()
+    middle, busy = time.perf_counter(), time.process_time() - busy
     pruned = prune_cam(X, model.adjacency_matrix_)
     seconds = time.perf_counter() - middle
     assert np.array_equal(X, before)
@@ -181,6 +183,7 @@ def run(name: str, number: int, X: NDArray[np.float64], A: NDArray[np.uint8], **
         "certified": model.search_.certified,
         "score": model.score_,
         "seconds": middle - start,
+        "cpu": busy,
         "cam_shd": metrics.shd(A, pruned),
         "cam_fdr": metrics.fdr(A, pruned),
         "cam_edges": int(pruned.sum()),
@@ -216,13 +219,15 @@ def sets(args: argparse.Namespace) -> Part:
                 "" if target is None else f"{target} {yes(shd <= target)}",
                 f"{mean(found, 'fits'):.0f}",
                 f"{median(found):.0f}",
+                f"{median(found, 'cpu'):.0f}",
                 f"{max(r['seconds'] for r in found):.0f}",
                 f"{mean(found, 'cam_shd'):.1f}",
                 f"{mean(found, 'cam_fdr'):.3f}",
                 f"{mean(found, 'cam_seconds'):.2f}",
             ]
         )
-    columns = ("data", "SHD", "paper", "fits", "s, median", "s, most", "SHD after CAM", "FDR after CAM", "s, CAM")
+    times = ("s, median", "CPU s, median", "s, most")
+    columns = ("data", "SHD", "paper", "fits", *times, "SHD after CAM", "FDR after CAM", "s, CAM")
     notes = (
         "Five sets of 10 nodes and 1000 rows each, Sachs one of 11 and 853; `ALIAS(prune=None, random_state=0)`, all "
         "cores; means over sets. `fits` are distinct regressions on all rows; 10 nodes have 5120 of them, 11 have "
@@ -267,12 +272,52 @@ def sachs(args: argparse.Namespace) -> Part:
     return Part([Table("Sachs", columns, lines, (note,))], records)
 
 
+def large(args: argparse.Namespace) -> Part:
+    """More nodes and more rows than the paper has."""
+
+    def drawn(k: int, d: int, mechanism: Callable[..., Any], n: int) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
+        rng = np.random.default_rng(0)
+        data = simulate.simulate(simulate.erdos_renyi(d, k, rng), mechanism, n=n, rng=rng)
+        return data.X, data.A
+
+    additive, joint = simulate.additive_gaussian_process, simulate.gaussian_process
+    cells = {
+        "20 nodes, ER-1, sums": (1, 20, additive, 1000),
+        "20 nodes, ER-4, sums": (4, 20, additive, 1000),
+        "20 nodes, ER-4, joint": (4, 20, joint, 1000),
+        "50 nodes, ER-2, sums": (2, 50, additive, 1000),
+        "50 nodes, ER-2, joint": (2, 50, joint, 1000),
+        "10 nodes, ER-4, joint, 10,000 rows": (4, 10, joint, 10_000),
+    }
+    records: list[Record] = []
+    lines = []
+    for name, cell in cells.items():
+        for regression in ("gp", "gp-auto"):
+            if (args.only and name not in args.only) or (regression == "gp" and cell[1] == 50):
+                continue
+            X, A = drawn(*cell)
+            r = run(name, 0, X, A, criterion="ebic-nv", regression=regression, standardize=True)
+            r |= {"regression": regression, "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20}
+            records.append(r)
+            numbers = (r["true_edges"], r["shd"], r["cam_shd"], r["fits"])
+            times = (f"{r['seconds']:.0f}", f"{r['cpu']:.0f}", f"{r['memory']:.2f}")
+            lines.append([name, regression, *map(str, numbers), *times])
+    columns = ("data", "regression", "edges", "SHD", "SHD after CAM", "fits", "s", "CPU s", "GB")
+    note = (
+        "One table each of standardised columns, `ALIAS(regression=..., prune=None, random_state=0)`; sums of "
+        "functions of single parents, or functions of all parents at once. Memory is the most that the process has "
+        "had so far."
+    )
+    return Part([Table("More nodes, more rows", columns, lines, (note,))], records)
+
+
 PARTS: dict[str, Callable[[argparse.Namespace], Part]] = {
     "fits": fits,
     "rows": rows,
     "workers": workers,
     "sets": sets,
     "sachs": sachs,
+    "large": large,
 }
 
 
