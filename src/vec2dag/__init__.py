@@ -13,7 +13,18 @@ if TYPE_CHECKING:
     from .confidence.posterior import Posterior, posterior
     from .confidence.shares import Bootstrap
     from .estimator import ALIAS
-    from .graph import cpdag, dag2vec, is_dag, maximally_oriented, skeleton, topological_order, vec2dag, vec_dim
+    from .graph import (
+        cpdag,
+        dag2vec,
+        interventional_cpdag,
+        is_dag,
+        maximally_oriented,
+        skeleton,
+        topological_order,
+        vec2dag,
+        vec_dim,
+    )
+    from .interventions import Interventions
     from .knowledge import Knowledge, lagged
     from .moments import Moments
     from .scores import (
@@ -61,6 +72,7 @@ __all__ = [
     "DataWarning",
     "GaussianPolicy",
     "GaussianProcess",
+    "Interventions",
     "Knowledge",
     "LearnedProcess",
     "LeastSquares",
@@ -86,6 +98,7 @@ __all__ = [
     "exact_search",
     "insertion_search",
     "interop",
+    "interventional_cpdag",
     "is_dag",
     "lagged",
     "maximally_oriented",
@@ -109,6 +122,7 @@ _HOMES = {
     "graph": (
         "cpdag",
         "dag2vec",
+        "interventional_cpdag",
         "is_dag",
         "maximally_oriented",
         "skeleton",
@@ -116,6 +130,7 @@ _HOMES = {
         "vec2dag",
         "vec_dim",
     ),
+    "interventions": ("Interventions",),
     "knowledge": ("Knowledge", "lagged"),
     "moments": ("Moments",),
     "scores": (
