@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .confidence.shares import Bootstrap
     from .estimator import ALIAS
     from .graph import cpdag, dag2vec, is_dag, maximally_oriented, skeleton, topological_order, vec2dag, vec_dim
+    from .jacobian import score_order
     from .knowledge import Knowledge, lagged
     from .moments import Moments
     from .scores import (
@@ -94,6 +95,7 @@ __all__ = [
     "policy_gradient",
     "posterior",
     "prune",
+    "score_order",
     "simulate",
     "skeleton",
     "topological_order",
@@ -116,6 +118,7 @@ _HOMES = {
         "vec2dag",
         "vec_dim",
     ),
+    "jacobian": ("score_order",),
     "knowledge": ("Knowledge", "lagged"),
     "moments": ("Moments",),
     "scores": (
