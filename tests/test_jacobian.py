@@ -1,6 +1,7 @@
 """The order from the score of the density: closed forms, known leaves, knowledge, units."""
 
 import itertools
+import time
 
 import numpy as np
 import pytest
@@ -188,7 +189,17 @@ def test_it_needs_rows_and_says_so():
     assert found.init == "given"
 
 
-def test_a_budget_holds():
-    X = chain(1000)
-    model = ALIAS(regression="additive", init="score", time_budget=2.0, random_state=0).fit(X)
-    assert model.seconds_ < 10.0
+@pytest.mark.filterwarnings("ignore:the search had to end", "ignore:the time was over")
+def test_half_of_the_time_is_left_to_the_search(monkeypatch):
+    waited = []
+
+    def slow(X, before, over):
+        start = time.perf_counter()
+        while not over() and time.perf_counter() < start + 20:
+            time.sleep(0.01)
+        waited.append(time.perf_counter() - start)
+        return np.arange(3)
+
+    monkeypatch.setattr("vec2dag.estimator.score_order", slow)
+    ALIAS(regression="additive", init="score", prune=None, time_budget=1.0, random_state=0).fit(chain(100))
+    assert waited[0] < 0.7
