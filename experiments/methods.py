@@ -59,6 +59,7 @@ METHODS: dict[str, Method] = {
     "sortnregress": Method("ours:sortnregress"),
     "equal-variance": Method("ours:equal_variance", library=True),
     "equal-variance-bic": Method("ours:equal_variance_bic", library=True),
+    "score-cam": Method("ours:score_cam", ("vec2dag", "sklearn.ensemble"), library=True),
     "nocurl": Method("baselines.nocurl:nocurl", toy={"iterations": 20}),
     "cosmo": Method("baselines.cosmo:cosmo", toy={"epochs": 2}),
     "rcl-og": Method("baselines.rcl_og:rcl_og", library=True, toy={"steps": 40, "samples": 5}),

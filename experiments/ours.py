@@ -17,6 +17,8 @@ from vec2dag import (
     Score,
     metrics,
     policy_gradient,
+    prune,
+    score_order,
 )
 from vec2dag import vec2dag as decode
 from vec2dag.search import Progress, SearchResult, equal_variance_order
@@ -139,6 +141,28 @@ def equal_variance_bic(X: Array, rng: np.random.Generator, *, criterion: str = "
     """
     score = Score(X - X.mean(axis=0), "linear", criterion, n_jobs=1)
     return CompiledDescent(score).select(equal_variance_order(score))
+
+
+def score_cam(
+    X: Array, rng: np.random.Generator, *, standardise: bool = False, preselect: int = 20, alpha: float = 0.001
+) -> Graph:
+    """SCORE (Rolland et al. 2022): the order of the density's score, all edges along it, then CAM pruning.
+
+    The order reads the units of the columns; ``standardise`` takes them away. Of more than ``preselect`` predecessors
+    those stay that matter most in a forest, the usual preliminary selection (Lachapelle et al. 2020).
+    """
+    order = score_order(X / X.std(axis=0) if standardise else X)
+    A = np.zeros((len(order), len(order)), np.uint8)
+    for place, node in enumerate(order):
+        earlier = order[:place]
+        if place > preselect:
+            from sklearn.ensemble import ExtraTreesRegressor
+
+            forest = ExtraTreesRegressor(200, min_samples_leaf=5, max_features=1 / 3, random_state=_seed(rng))
+            worth = forest.fit(X[:, earlier], X[:, node]).feature_importances_
+            earlier = earlier[np.argsort(-worth, kind="stable")[:preselect]]
+        A[earlier, node] = 1
+    return prune.prune_cam(X, A, alpha, n_jobs=1)
 
 
 def rcl_og_gp(X: Array, rng: np.random.Generator, **settings: Any) -> Graph:

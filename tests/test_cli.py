@@ -334,6 +334,7 @@ def test_options_of_the_search_have_their_effect(run, put, tmp_path):
     ev = ("--criterion", "bic-ev", "--algorithm", "ppo", "--n-steps", 20, "--no-refine")
     assert found(*ev)["init"] == "equal-variance order"
     assert found(*ev, "--init", "random")["init"] == "random"
+    assert found(*ev, "--init", "score")["init"] == "score order"
     scores = {found(*ev, "--init", "random", *more)["score"] for more in ((), ("--batch-size", 3))}
     assert len(scores) == 2, "another batch size, another search"
     still = found(*ev, "--init", "random", "--learning-rate", 1e-9)

@@ -498,7 +498,7 @@ def test_the_search_starts_from_an_order(X):
     ("init", "message"),
     [
         ("warm", "init='warm' is unknown; allowed: 'auto', 'random'"),
-        (None, "'auto', 'random', an adjacency matrix"),
+        (None, "'auto', 'random', 'score', an adjacency matrix"),
         ([0, 1, 1, 2], r"order of 4 columns, got \[0, 1, 1, 2\]"),
         ([1, 2, 3, 4], "order of 4 columns"),
         (np.zeros((3, 3)), "adjacency matrix"),

@@ -53,9 +53,29 @@ def test_tables_name_methods_and_data_that_exist():
         assert all(run.method in METHODS for run in table.runs)
         assert len({run.name for run in table.runs}) == len(table.runs)
         for cell in table.cells:
-            assert cell in presets or cell in data.STORED or cell == "sachs" or cell[1:].isdecimal()
+            simulated = cell in presets or data.LARGE.fullmatch(cell) or cell[1:].isdecimal()
+            assert simulated or cell in data.STORED or cell == "sachs"
             known = {"none", *data.prunings(cell)}
             assert set(table.prunings) | {run.pruning or "none" for run in table.runs} <= known
+
+
+def test_large_nonlinear_sets_are_what_their_names_say():
+    one, other = (data.load(f"{kind}-gp-er1-d5", 0) for kind in ("joint", "additive"))
+    assert one.X.shape == other.X.shape == (1000, 5)
+    assert np.array_equal(one.A, other.A)
+    assert one.meta["mechanism"] == "gaussian_process"
+    assert other.meta["mechanism"] == "additive_gaussian_process"
+    assert not np.array_equal(data.load("joint-gp-er1-d5", 1).A, one.A)
+
+
+def test_score_and_cam_find_a_chain():
+    E = np.random.default_rng(0).standard_normal((400, 3))
+    X = E.copy()
+    X[:, 1] = np.sin(2 * X[:, 0]) + 0.5 * X[:, 0] ** 2 + 0.5 * E[:, 1]
+    X[:, 2] = np.cos(2 * X[:, 1]) + 0.5 * X[:, 1] + 0.5 * E[:, 2]
+    for settings in ({}, {"standardise": True}, {"preselect": 1}):
+        A = METHODS["score-cam"].function()(X[:, [2, 0, 1]], np.random.default_rng(0), **settings)
+        assert np.argwhere(A).tolist() == [[1, 2], [2, 0]]
 
 
 def test_methods_take_the_settings_of_the_tables():

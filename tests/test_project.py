@@ -39,7 +39,7 @@ ENVIRONMENT = os.environ | {"PYTHONPATH": str(PACKAGE.parent), "MPLBACKEND": "Ag
 LAYERS = (
     {"_kernels", "_sampling", "_smoothing", "_compiled", "_checks", "_parallel", "_settings"},
     {"graph", "knowledge", "columns", "moments", "files", "interventions"},
-    {"scores", "metrics", "simulate", "datasets", "layout", "interop"},
+    {"scores", "jacobian", "metrics", "simulate", "datasets", "layout", "interop"},
     {"search"},
     {"prune", "sb3"},
     {"edges", "progress"},

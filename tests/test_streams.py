@@ -594,7 +594,13 @@ def test_constant_and_dependent_columns_are_told_from_moments(model, run, put, t
 
 def test_what_needs_rows_is_refused_with_what_to_do(model, run, put, tmp_path):
     path, out = put(text(model, "abcdef")), ("-o", tmp_path / "out", *SMALL)
-    for option in (("--prune", "ci"), ("--prune", "cam"), ("--regression", "gp"), ("--lags", "1")):
+    for option in (
+        ("--prune", "ci"),
+        ("--prune", "cam"),
+        ("--regression", "gp"),
+        ("--init", "score"),
+        ("--lags", "1"),
+    ):
         for command in ("discover", "bootstrap"):
             result = run(command, path, *out, *option)
             assert (result.code, result.out) == (2, "")

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         vec_dim,
     )
     from .interventions import Interventions
+    from .jacobian import score_order
     from .knowledge import Knowledge, lagged
     from .moments import Moments
     from .scores import (
@@ -107,6 +108,7 @@ __all__ = [
     "policy_gradient",
     "posterior",
     "prune",
+    "score_order",
     "simulate",
     "skeleton",
     "topological_order",
@@ -131,6 +133,7 @@ _HOMES = {
         "vec_dim",
     ),
     "interventions": ("Interventions",),
+    "jacobian": ("score_order",),
     "knowledge": ("Knowledge", "lagged"),
     "moments": ("Moments",),
     "scores": (

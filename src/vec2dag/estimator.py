@@ -48,6 +48,7 @@ from .files.graphs import graph_files, to_networkx
 from .files.tables import columns_file
 from .graph import as_adjacency, cpdag, interventional_cpdag, maximally_oriented, skeleton, topological_order
 from .interventions import Interventions, without_targets
+from .jacobian import score_order
 from .knowledge import Knowledge
 from .metrics import r2_scores, sortability
 from .moments import Moments
@@ -67,7 +68,7 @@ from .scores import (
     describe,
     is_criterion,
 )
-from .search import ALGORITHMS, Budget, Checkpoint, Relabelling, SearchResult, discover
+from .search import ALGORITHMS, Budget, Checkpoint, Relabelling, SearchResult, Start, discover
 
 if TYPE_CHECKING:
     import networkx
@@ -78,6 +79,8 @@ __all__ = ["ALIAS"]
 SORTABLE = 0.9
 # Share of the time budget that is left to tests of edges.
 PRUNING = 0.2
+# Share of the time of the search that may go into where it starts.
+STARTING = 0.5
 # Edges that a summary shows at most.
 SHOWN = 40
 
@@ -158,9 +161,11 @@ class ALIAS(BaseEstimator):
         fewer edges. ``"auto"`` is ``"cam"`` for regressions that are not linear, ``"linear"`` for linear equal-variance
         criteria, and nothing otherwise: ``"ebic-nv"`` has already selected, and a threshold on coefficients would
         depend on the units.
-    init : {"auto", "random"}, adjacency matrix (d, d), or order (d,), default "auto"
+    init : {"auto", "random", "score"}, adjacency matrix (d, d), or order (d,), default "auto"
         Where the search starts; ``"auto"`` is the greedy equal-variance order for ``"bic-ev"`` and ``"ls"`` with linear
-        regression and random otherwise, ``"random"`` is the paper's cold start. ``search_.init`` says which it was.
+        regression and random otherwise, ``"random"`` is the paper's cold start. ``"score"`` is the order of
+        :func:`vec2dag.score_order`, for functions that are not linear; columns are standardised for it, unless
+        ``standardize=False`` or the criterion say that their units can be compared. ``search_.init`` says which it was.
     refine : bool, default True
         Continue with insertion search until no move of a node in the order and no change of an edge improves the
         score (``search_.certificate`` says what exactly was checked). Up to 12 columns (7 for regressions other than
@@ -401,15 +406,18 @@ class ALIAS(BaseEstimator):
             )
         # Tests of edges take their time too, where they look at rows.
         share = 1.0 if pruner is None or not getattr(pruner, "needs_rows", True) else 1.0 - PRUNING
+        seconds = None if self.time_budget is None else share * self.time_budget
         with ProgressLine(bool(self.verbose), self.time_budget) as line:
+            # Taken first: it is not in the time that is left to the search.
+            begin = self._start(data, labels, math.inf if seconds is None else start + STARTING * seconds)
             found = discover(
                 score,
                 rng=_generator(self.random_state),
                 algorithm=self._algorithm(),
-                init=labels.init(self.init),
+                init=begin,
                 refine=self.refine,
                 knowledge=None if self.knowledge is None else self._constraints.taken(self._columns),
-                time_budget=None if self.time_budget is None else share * self.time_budget,
+                time_budget=None if seconds is None else max(start + seconds - time.perf_counter(), 1e-3),
                 callback=line.callback,
                 watch=line.watch,
                 checkpoint=self._checkpoint(),
@@ -531,6 +539,17 @@ class ALIAS(BaseEstimator):
             return False
         regression = as_criterion(self.criterion).regression(self.regression)
         return bool(getattr(describe(regression), "reads_units", False))
+
+    def _start(self, data: NDArray[np.float64] | Moments, labels: Relabelling, deadline: float) -> Any:
+        """What ``init`` stands for, with the numbers that columns have in the score."""
+        if not isinstance(self.init, str) or self.init != "score":
+            return labels.init(self.init)
+        if isinstance(data, Moments):
+            raise ValueError("init='score' needs the rows of the table; Moments have only mean and scatter")
+        comparable = is_criterion(self.criterion) and as_criterion(self.criterion).equal_variances
+        units = np.ones(data.shape[1]) if self.standardize is False or comparable else data.std(axis=0)
+        table, before = (data / units)[:, labels.order], self._constraints.taken(labels.order).before
+        return Start.at(score_order(table, before, over=lambda: time.perf_counter() >= deadline), "score order")
 
     def _warn_of(self, data: NDArray[np.float64] | Moments, score: GraphScore) -> None:
         """Say what in the table will mislead the score."""

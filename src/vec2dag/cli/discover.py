@@ -166,7 +166,7 @@ def add_model_options(p: Any) -> Any:
         default="auto",
         help="local, orders, conditional, credit, ppo, a2c, reinforce (default: auto)",
     )
-    search.add_argument("--init", metavar="NAME", default="auto", help="auto, or random: where the search starts")
+    search.add_argument("--init", metavar="NAME", default="auto", help="where it starts: random, score (default: auto)")
     search.add_argument("--no-refine", action="store_true", help="stop where the algorithm does")
     search.add_argument("--n-steps", type=int, metavar="N", help="updates of the named algorithm at most")
     search.add_argument("--batch-size", type=int, metavar="N", help="graphs that it samples for an update")

@@ -273,9 +273,9 @@ def _needs_rows(arguments: argparse.Namespace, parameters: Mapping[str, Any]) ->
         return "--lags"
     if arguments.interventions is not None:
         return "--interventions"
-    if needs_rows({"regression": parameters["regression"]}):
-        return f"--regression {arguments.regression}"
-    return f"--prune {arguments.prune}" if needs_rows(dict(parameters)) else ""
+    # Asked one by one, with the others at their defaults, which need none.
+    asking = (name for name in ("regression", "init", "prune") if needs_rows({name: parameters[name]}))
+    return next((f"--{name} {getattr(arguments, name)}" for name in asking), "")
 
 
 def _file(arguments: argparse.Namespace) -> Any:

@@ -216,6 +216,8 @@ def needs_rows(parameters: dict[str, Any]) -> bool:
     """Whether a fit needs the rows of a table, and not only their moments."""
     if getattr(describe(parameters.get("regression", "linear")), "needs_rows", True):
         return True
+    if isinstance(init := parameters.get("init"), str) and init == "score":
+        return True
     prune = parameters.get("prune", "auto")
     if prune is None or (isinstance(prune, str) and prune == "auto"):
         return False

@@ -11,7 +11,7 @@ from .local import LocalSearch
 from .orders import Orders
 from .policy import GaussianPolicy
 from .relabel import Relabelling
-from .start import STARTS, equal_variance_order
+from .start import STARTS, Start, equal_variance_order
 
 __all__ = [
     "A2C",
@@ -31,6 +31,7 @@ __all__ = [
     "Refined",
     "Relabelling",
     "SearchResult",
+    "Start",
     "Work",
     "discover",
     "equal_variance_order",

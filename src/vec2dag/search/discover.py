@@ -78,7 +78,7 @@ def discover(
         the conditional gradient.
     init : {"auto", "random"}, adjacency matrix (d, d), or order (d,), default "auto"
         ``"auto"`` is the greedy equal-variance order for criteria with equal variances and linear regression, random
-        otherwise.
+        otherwise. ``vec2dag.score_order(X)`` is an order for functions that are not linear.
     refine : bool, default True
         Continue with insertion search to a certified local optimum, or, up to 12 nodes (7 for regressions other than
         linear) and for ``bic-nv`` and ``ls``, with the exact search for the best of all DAGs; arbitrary callables are

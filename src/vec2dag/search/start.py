@@ -17,7 +17,8 @@ from .policy import GaussianPolicy
 
 __all__ = ["STARTS", "Start", "equal_variance_order", "find_start", "policy_at", "sparse_order"]
 
-STARTS = ("auto", "random")
+# What needs rows, "score", is made by whoever has them.
+STARTS = ("auto", "random", "score")
 
 
 @storable
@@ -27,7 +28,7 @@ class Start:
 
     Attributes
     ----------
-    name : {"random", "equal-variance order", "sparse order", "given"}
+    name : {"random", "equal-variance order", "score order", "sparse order", "given"}
         For people.
     order : array of shape (d,), optional
         None is the algorithm's own cold start.
@@ -48,6 +49,14 @@ class Start:
     near: bool = False
     wanted_random: bool = False
 
+    @classmethod
+    def at(cls, order: NDArray[np.int64], name: str = "given") -> "Start":
+        """At an order, which says nothing about edges."""
+        d = len(order)
+        policy = policy_at(np.zeros((d, d), np.uint8), order, sigma=2.0 / d)
+        policy.mu[d:] = 0.0
+        return cls(name, order, None, policy)
+
     def policy_for(self, d: int) -> GaussianPolicy | None:
         """A copy of the policy, which a search may modify; None is a cold start."""
         if self.policy is None:
@@ -60,8 +69,12 @@ class Start:
 def find_start(init: Any, score: GraphScore, greedy: bool) -> Start:
     """The start that ``init`` stands for; ``"auto"`` is the greedy order if ``greedy``, and random otherwise."""
     d = score.d
+    if isinstance(init, Start):
+        return init
     if isinstance(init, str):
         choose("init", init, dict.fromkeys(STARTS))
+        if init == "score":
+            raise ValueError("init='score' needs the rows of a table, which no score shows: init=score_order(X)")
         if init == "random" or not greedy:
             return Start(wanted_random=init == "random")
         linear = needs_local(score, "the equal-variance order")
@@ -87,11 +100,10 @@ def find_start(init: Any, score: GraphScore, greedy: bool) -> Start:
             raise ValueError(
                 f"init contradicts what is known: it has {quoted([score.names[j]])} before {quoted([score.names[i]])}"
             )
-        policy = policy_at(np.zeros((d, d), np.uint8), order, sigma=2.0 / d)
-        policy.mu[d:] = 0.0  # an order says nothing about edges
-        return Start("given", order, None, policy)
+        return Start.at(order)
     raise ValueError(
-        f"init must be 'auto', 'random', an adjacency matrix {(d, d)}, or an order of {d} columns, got {brief(init)}"
+        f"init must be {', '.join(map(repr, STARTS))}, an adjacency matrix {(d, d)}, or an order of {d} columns, "
+        f"got {brief(init)}"
     )
 
 
