@@ -39,6 +39,7 @@ from ._checks import (
 from ._parallel import OutOfTime, effective_jobs, one_blas_thread, until
 from ._settings import Settings
 from .columns import Columns, coded, has_categories
+from .confidence.bootstrap import check_missing
 from .confidence.effects import coefficients
 from .edges import EdgeTable, removed_edges
 from .files.atomic import PathLike, as_json, write_together
@@ -47,6 +48,7 @@ from .files.tables import columns_file
 from .graph import as_adjacency, cpdag, maximally_oriented, skeleton, topological_order
 from .knowledge import Knowledge
 from .metrics import r2_scores, sortability
+from .missing import TREATMENTS, log_likelihood
 from .moments import Moments
 from .progress import ProgressLine, announce_compilation
 from .scores import (
@@ -73,6 +75,8 @@ __all__ = ["ALIAS"]
 SORTABLE = 0.9
 # Share of the time budget that is left to tests of edges.
 PRUNING = 0.2
+# Share of it that missing values may take.
+MISSING = 0.5
 # Edges that a summary shows at most.
 SHOWN = 40
 
@@ -167,6 +171,11 @@ class ALIAS(BaseEstimator):
     categorical : "auto", None, or list of names and positions, default "auto"
         Which columns are categories: with ``"auto"`` those of truth values, of text, and of types made for it (pandas'
         and polars' Categorical, polars' Enum); a list names further ones, whole numbers for instance; None is none.
+    missing : {"refuse", "drop", "pairwise-complete", "em", "impute"}, default "refuse"
+        What to do about missing values (NaN, None, NA): refuse the table; leave out rows that have one; take every
+        covariance from the rows that have both columns; take means and covariances of greatest likelihood by EM; or
+        draw them at random, anew for every sample of :func:`vec2dag.bootstrap`. :mod:`vec2dag.missing` says what each
+        assumes, and so does a warning. Regressions that need rows take ``"drop"`` and ``"impute"``.
     knowledge : Knowledge, optional
         What is known of the graph, by the names of the columns: edges that are required or forbidden, tiers, limits
         (:class:`vec2dag.Knowledge`, or what :meth:`Knowledge.of` takes). Only graphs that agree with it are searched,
@@ -232,8 +241,10 @@ class ALIAS(BaseEstimator):
         Names of the columns, and the levels of those that are categories.
     moments_ : Moments
         Number of rows, mean and scatter of the table, in the units of ``weights_``.
+    missing_ : array of shape (d,)
+        Missing values of every column of the table.
     n_samples_ : int
-        Rows of the table.
+        Rows of the table that count.
     n_features_in_ : int
     feature_names_in_ : array of str, if the data had names
 
@@ -264,6 +275,7 @@ class ALIAS(BaseEstimator):
         refine: bool = True,
         standardize: bool | str = "auto",
         categorical: Any = "auto",
+        missing: str = "refuse",
         knowledge: Any = None,
         time_budget: float | None = None,
         checkpoint: Any = None,
@@ -279,6 +291,7 @@ class ALIAS(BaseEstimator):
         self.refine = refine
         self.standardize = standardize
         self.categorical = categorical
+        self.missing = missing
         self.knowledge = knowledge
         self.time_budget = time_budget
         self.checkpoint = checkpoint
@@ -359,7 +372,12 @@ class ALIAS(BaseEstimator):
             name: deepcopy(value) if isinstance(value, BaseEstimator) else value
             for name, value in self.get_params(deep=False).items()
         }
-        data = self._validate(X, names)
+        rng = _generator(self.random_state)
+        data, spent = self._validate(X, names), 0.0
+        if not isinstance(data, Moments) and self.missing_.any():
+            with until(math.inf if self.time_budget is None else start + MISSING * self.time_budget):
+                data = self._without_missing(data, rng)
+            spent = time.perf_counter() - start
         moments = data if isinstance(data, Moments) else Moments.of(data, self._names)
         self.standardized_ = self._standardises()
         self._units = moments.mean, np.sqrt(moments.variances()) if self.standardized_ else np.ones_like(moments.mean)
@@ -388,12 +406,12 @@ class ALIAS(BaseEstimator):
         with ProgressLine(bool(self.verbose), self.time_budget) as line:
             found = discover(
                 score,
-                rng=_generator(self.random_state),
+                rng=rng,
                 algorithm=self._algorithm(),
                 init=labels.init(self.init),
                 refine=self.refine,
                 knowledge=None if self.knowledge is None else self._constraints.taken(self._columns),
-                time_budget=None if self.time_budget is None else share * self.time_budget,
+                time_budget=None if self.time_budget is None else share * max(self.time_budget - spent, 1e-3),
                 callback=line.callback,
                 watch=line.watch,
                 checkpoint=self._checkpoint(),
@@ -436,6 +454,7 @@ class ALIAS(BaseEstimator):
                 "give criterion=Score(None, regression, 'bic-nv')"
             )
         flag("refine", self.refine)
+        choose("missing", self.missing, TREATMENTS)
         automatic = isinstance(self.standardize, str) and self.standardize == "auto"
         if not isinstance(self.standardize, bool | np.bool_) and not automatic:
             raise ValueError(f"standardize={brief(self.standardize)} is unknown; allowed: True, False, 'auto'")
@@ -443,9 +462,10 @@ class ALIAS(BaseEstimator):
             raise ValueError("standardize=True has no effect on a Score, which holds its own data: standardise those")
 
     def _validate(self, X: Any, names: Sequence[str] | None) -> NDArray[np.float64] | Moments:
-        """Data that can be learned from; sets ``n_features_in_`` and the names."""
+        """Data that can be learned from, but for missing values; sets ``n_features_in_``, ``missing_`` and names."""
         if isinstance(X, Moments):
             d = self.n_features_in_ = len(X.names)
+            self.missing_ = np.zeros(d, np.int64)
             if d < 2 or X.n < 2:
                 raise ValueError(f"2 rows and 2 columns are needed at least, X has {X.n} and {d}")
             self._names = X.names if names is None else check_names(names, d)
@@ -476,8 +496,20 @@ class ALIAS(BaseEstimator):
         known = getattr(self, "feature_names_in_", labels)
         self._names = default_names(d) if known is None else check_names([str(name) for name in known], d)
         self.columns_ = Columns.numeric(self._names)
-        check_values(values, self._names)
+        check_values(values, self._names, missing=True)
+        self.missing_ = np.isnan(values).sum(axis=0)
         return values
+
+    def _without_missing(self, values: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64] | Moments:
+        """The table with its missing values treated as asked, or its Moments; sets ``n_samples_``."""
+        treatment = check_missing(self.get_params(deep=False))
+        if self.missing == "impute" and self.checkpoint is not None and self.random_state is None:
+            raise ValueError("checkpoint with missing='impute' needs a random_state, to draw the same values again")
+        data = treatment(values, self._names, rng.spawn(1)[0])
+        self.n_samples_ = data.n if isinstance(data, Moments) else len(data)
+        if not isinstance(data, Moments):
+            check_values(data, self._names)
+        return data
 
     def _standardises(self) -> bool:
         """Whether columns are divided by their standard deviations."""
@@ -641,7 +673,8 @@ class ALIAS(BaseEstimator):
         Regressions, and Gaussian noise of the variances that they left, are those of the rows of ``fit``: on other
         rows this is a held-out measure. It is in the units of the table whatever the criterion was, so that models
         with different criteria, regressions and prunings can be compared. A Score or a callable as the criterion
-        has regressions of its own, or none, and cannot be asked.
+        has regressions of its own, or none, and cannot be asked. Of a row with missing values the density of those
+        that are there counts, for linear regressions and unless ``missing="refuse"``.
         """
         check_is_fitted(self)
         if self.regression_ is None:
@@ -652,7 +685,12 @@ class ALIAS(BaseEstimator):
         with warnings.catch_warnings():
             # Names may have been given beside an array: that the next array has none is no surprise.
             warnings.filterwarnings("ignore", "X does not have valid feature names")
-            values = self._prepared(validate_data(self, X, reset=False, dtype=np.float64, ensure_min_samples=1))
+            values = validate_data(
+                self, X, reset=False, dtype=np.float64, ensure_min_samples=1, ensure_all_finite="allow-nan"
+            )
+        if np.isnan(values).any():
+            return self._score_of_some(values)
+        values = self._prepared(values)
         density = 0.0
         for node in range(values.shape[1]):
             parents = np.flatnonzero(self.adjacency_matrix_[:, node]).tolist()
@@ -660,6 +698,25 @@ class ALIAS(BaseEstimator):
             errors = values[:, node] - self.regression_.forecast(node, parents, values[:, parents])
             density -= 0.5 * (np.log(2.0 * np.pi * variance) + float((errors**2).mean()) / variance)
         return density - float(np.log(self._units[1]).sum())
+
+    def _score_of_some(self, values: NDArray[np.float64]) -> float:
+        """The same of rows (m, d) with missing values: the density of those that are there."""
+        if self.parameters_["missing"] == "refuse":
+            TREATMENTS["refuse"](values, self._names, np.random.default_rng(0))
+        assert self.regression_ is not None
+        if not self.regression_.linear:
+            raise ValueError("score(X) of rows with missing values needs linear regressions: leave these rows out")
+        d = values.shape[1]
+        # x = B'x + e with independent e of variances v: x has the covariance (I - B)^-T diag(v) (I - B)^-1
+        B, v = np.zeros((d, d)), np.empty(d)
+        for node in range(d):
+            parents = np.flatnonzero(self.adjacency_matrix_[:, node]).tolist()
+            v[node] = self.regression_.residual(node, parents)
+            B[parents, node] = self.regression_.forecast(node, parents, np.eye(len(parents)))
+        root = np.linalg.solve((np.eye(d) - B).T, np.diag(np.sqrt(v)))
+        mean, deviations = self._units
+        total = log_likelihood(values, mean, root @ root.T * np.outer(deviations, deviations))
+        return total / max(1, int((~np.isnan(values).all(axis=1)).sum()))
 
     @property
     def free_(self) -> NDArray[np.bool_]:

@@ -171,7 +171,9 @@ def add_table_options(options: Any) -> None:
         "--missing",
         metavar="WHAT",
         default="refuse",
-        help="drop: leave out rows with missing values; refuse: say where they are (default)",
+        help="what to do about missing values; refuse: say where they are (default); drop: leave out rows that have "
+        "one; em: means and covariances of greatest likelihood; impute: draw them, anew in every bootstrap sample; "
+        "pairwise-complete: covariances of the rows that have both columns",
     )
     options.add_argument(
         "--header",
@@ -208,9 +210,11 @@ def bundled(name: str) -> Any:
 
 def load_table(arguments: argparse.Namespace) -> tuple[Any, tuple[str, ...], list[str]]:
     """The table, its names, and what should be said about how it was read."""
-    from .._checks import drop_constant, quoted
+    from .._checks import choose, drop_constant, quoted
     from ..files.tables import read_table, select
+    from ..missing import TREATMENTS
 
+    choose("--missing", arguments.missing, TREATMENTS)
     notes: list[str] = []
     dataset, time = bundled(arguments.data), getattr(arguments, "time", None)
     if time is not None and arguments.columns and time not in arguments.columns:
@@ -221,6 +225,7 @@ def load_table(arguments: argparse.Namespace) -> tuple[Any, tuple[str, ...], lis
     else:
         with noting(notes):
             options = {option: getattr(arguments, option) for option in _READING}
+            options["missing"] = "keep" if _whole(arguments) else arguments.missing
             X, names = read_table(arguments.data, **options, times=time)
     if arguments.drop_constant:
         X, names, dropped = drop_constant(X, names)
@@ -265,9 +270,18 @@ def _needs_rows(arguments: argparse.Namespace, parameters: Mapping[str, Any]) ->
 
     if arguments.lags is not None:
         return "--lags"
+    if _whole(arguments):
+        return f"--missing {arguments.missing}"
     if needs_rows({"regression": parameters["regression"]}):
         return f"--regression {arguments.regression}"
     return f"--prune {arguments.prune}" if needs_rows(dict(parameters)) else ""
+
+
+def _whole(arguments: argparse.Namespace) -> bool:
+    """Whether what is done about missing values needs the whole table, and is not done as it is read."""
+    from ..missing import TREATMENTS
+
+    return arguments.missing in TREATMENTS and not TREATMENTS[arguments.missing].once
 
 
 def _file(arguments: argparse.Namespace) -> Any:
