@@ -31,7 +31,7 @@ from .._conditioning import fill_rows
 from .._parallel import one_blas_thread, out_of_time
 from ..moments import Moments
 
-__all__ = ["em", "em_of", "impute", "imputed", "likeliest", "log_likelihood", "table_of"]
+__all__ = ["em", "em_of", "impute", "imputed", "likeliest", "log_likelihood", "rows_counted", "rows_shared", "table_of"]
 
 Array = NDArray[np.float64]
 
@@ -140,8 +140,6 @@ class Likeliest:
 
     Attributes
     ----------
-    n : int
-        Rows that have values.
     centre, scale, mean : arrays of shape (d,)
     covariance : array of shape (d, d)
         Positive definite.
@@ -152,7 +150,6 @@ class Likeliest:
     converged : bool
     """
 
-    n: int
     centre: Array
     scale: Array
     mean: Array
@@ -161,10 +158,10 @@ class Likeliest:
     ridge: float
     converged: bool
 
-    def moments(self, names: tuple[str, ...]) -> Moments:
-        """In the units of the table."""
-        factor = np.linalg.cholesky(self.covariance).T * (self.scale * math.sqrt(self.n))
-        return Moments(self.n, self.centre + self.scale * self.mean, np.ascontiguousarray(factor), names)
+    def moments(self, names: tuple[str, ...], n: int) -> Moments:
+        """In the units of the table, as of ``n`` rows."""
+        factor = np.linalg.cholesky(self.covariance).T * (self.scale * math.sqrt(n))
+        return Moments(n, self.centre + self.scale * self.mean, np.ascontiguousarray(factor), names)
 
 
 def likeliest(X: Array, tol: float = 1e-9, max_iter: int = 1000) -> Likeliest:
@@ -208,7 +205,7 @@ def likeliest(X: Array, tol: float = 1e-9, max_iter: int = 1000) -> Likeliest:
             if not ridge and _singular(step):
                 ridge, history = RIDGE, []
             S = step + ridge * np.eye(d)
-    return Likeliest(n, centre, scale, mean, S, history, ridge, converged)
+    return Likeliest(centre, scale, mean, S, history, ridge, converged)
 
 
 def _singular(S: Array) -> bool:
@@ -241,7 +238,8 @@ def em(X: Any, names: Sequence[str] | None = None, *, tol: float = 1e-9, max_ite
     Returns
     -------
     Moments
-        Of as many rows as have values. Of a complete table exactly ``Moments.of(X)``.
+        Of as many rows as two columns share on average, and not of all: as if all had been complete, edges would look
+        surer than they are. Of a complete table exactly ``Moments.of(X)``.
 
     Examples
     --------
@@ -257,8 +255,8 @@ def em_of(values: Array, names: tuple[str, ...], tol: float = 1e-9, max_iter: in
     """The same of a table that was checked."""
     if not np.isnan(values).any():
         return Moments.of(values, names)
-    there = (~np.isnan(values)).astype(np.float64)
-    apart = [f"{quoted([names[i]])} and {quoted([names[j]])}" for i, j in np.argwhere(np.triu(there.T @ there == 0))]
+    shared = rows_shared(values)
+    apart = [f"{quoted([names[i]])} and {quoted([names[j]])}" for i, j in np.argwhere(np.triu(shared == 0))]
     if apart:
         warn(
             f"Columns that no row has both of: {listing(apart, 4)}; nothing in the table says how they depend on each "
@@ -280,7 +278,18 @@ def em_of(values: Array, names: tuple[str, ...], tol: float = 1e-9, max_iter: in
             f"EM ended after {len(found.history)} steps before its estimate had settled: more values are missing than "
             "it can do without, or the time was over."
         )
-    return found.moments(names)
+    return found.moments(names, rows_counted(shared))
+
+
+def rows_shared(values: Array) -> Array:
+    """How many rows (d, d) have both of two columns."""
+    there = (~np.isnan(values)).astype(np.float64)
+    return there.T @ there
+
+
+def rows_counted(shared: Array) -> int:
+    """The number of rows as which moments of an incomplete table count: that which two columns share, on average."""
+    return max(2, round(float(shared[np.triu_indices(len(shared), 1)].mean())))
 
 
 def impute(X: Any, rng: np.random.Generator, names: Sequence[str] | None = None) -> Array:

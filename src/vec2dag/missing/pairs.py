@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from .._checks import DataWarning, listing, quoted, warn
 from .._parallel import one_blas_thread
 from ..moments import Moments
-from .gaussian import table_of
+from .gaussian import rows_counted, rows_shared, table_of
 
 __all__ = ["nearest_correlation", "pairwise", "pairwise_of"]
 
@@ -18,8 +18,8 @@ Array = NDArray[np.float64]
 
 # Rows that two columns must share for a correlation: two rows always have one of 1 or -1.
 SHARED = 3
-# Smallest eigenvalue of correlations that were mended, and projections at most.
-FLOOR, PROJECTIONS = 1e-6, 200
+# Bounds of the smallest eigenvalue of correlations that were mended, and projections at most.
+FLOOR, HIGHEST, PROJECTIONS = 1e-6, 0.5, 200
 
 
 def pairwise(X: Any, names: Sequence[str] | None = None) -> Moments:
@@ -27,8 +27,9 @@ def pairwise(X: Any, names: Sequence[str] | None = None) -> Moments:
 
     They are right for values that are missing completely at random: whether a value is missing depends on nothing in
     the table. Means and variances are of all values of a column, correlations of the rows that a pair shares. Such
-    correlations need not be those of any table; if they are not, the nearest that are positive definite (Higham 2002)
-    take their place, with a warning.
+    correlations need not be those of any table. If they are not, the nearest that are (Higham 2002) take their place,
+    with a warning; what was below 0 of the smallest eigenvalue is the size of errors, and so the mended ones have none
+    that is smaller.
 
     Parameters
     ----------
@@ -39,8 +40,7 @@ def pairwise(X: Any, names: Sequence[str] | None = None) -> Moments:
     Returns
     -------
     Moments
-        Of as many rows as pairs of columns share, their harmonic mean: errors of correlations average as its inverse.
-        Of a complete table exactly ``Moments.of(X)``.
+        Of as many rows as two columns share on average. Of a complete table exactly ``Moments.of(X)``.
 
     Raises
     ------
@@ -56,10 +56,11 @@ def pairwise_of(values: Array, names: tuple[str, ...]) -> Moments:
         return Moments.of(values, names)
     d = len(names)
     mean, size = np.nanmean(values, axis=0), np.nanstd(values, axis=0)
-    M, Z = (~missing).astype(np.float64), np.where(missing, 0.0, (values - mean) / size)
+    N, M = rows_shared(values), (~missing).astype(np.float64)
+    Z = np.where(missing, 0.0, (values - mean) / size)
     with one_blas_thread():
-        # Of every pair, over the rows that it shares: how many, and sums of the first column, its square, the product.
-        N, sums, squares, products = M.T @ M, Z.T @ M, (Z**2).T @ M, Z.T @ Z
+        # Of every pair, over the rows that it shares: sums of the first column, of its square, and of the product.
+        sums, squares, products = Z.T @ M, (Z**2).T @ M, Z.T @ Z
     poor = [
         f"{quoted([names[i]])} and {quoted([names[j]])} ({int(N[i, j])})" for i, j in np.argwhere(np.triu(N < SHARED))
     ]
@@ -76,7 +77,7 @@ def pairwise_of(values: Array, names: tuple[str, ...]) -> Moments:
     np.fill_diagonal(R, 1.0)
     least = float(np.linalg.eigvalsh(R)[0])
     if least < FLOOR:
-        mended = nearest_correlation(R)
+        mended = nearest_correlation(R, min(max(FLOOR, -least), HIGHEST))
         warn(
             f"The correlations of pairs of columns contradict each other (their smallest eigenvalue is {least:.3g}); "
             f"the nearest that do not, different by up to {np.abs(mended - R).max():.2g}, take their place. "
@@ -84,7 +85,7 @@ def pairwise_of(values: Array, names: tuple[str, ...]) -> Moments:
             DataWarning,
         )
         R = mended
-    n = math.floor(d * (d - 1) / 2 / float((1.0 / N[np.triu_indices(d, 1)]).sum()) + 1e-9)
+    n = rows_counted(N)
     return Moments(n, mean, np.ascontiguousarray(np.linalg.cholesky(R).T * (size * math.sqrt(n))), names)
 
 

@@ -92,6 +92,7 @@ def _counted(values: Array, names: tuple[str, ...]) -> str:
 
 
 AT_RANDOM = "which is right if whether a value is missing depends on nothing but the values that are there"
+COUNTED = "they count as of so many rows as two columns share on average"
 
 TREATMENTS = {
     "refuse": Treatment(lambda values, names, rng: _refuse(values, names), _refuse, gives_rows=True, once=True),
@@ -106,13 +107,14 @@ TREATMENTS = {
         pairwise_of,
         gives_rows=False,
         told="every covariance is of the rows that have both columns, which is right if values are missing completely "
-        "at random, and the price of an edge is that for the mean number of such rows (missing='pairwise-complete')",
+        f"at random; {COUNTED} (missing='pairwise-complete')",
     ),
     "em": Treatment(
         lambda values, names, rng: em_of(values, names),
         em_of,
         gives_rows=False,
-        told=f"means and covariances are those of greatest likelihood for a Gaussian, {AT_RANDOM} (missing='em')",
+        told=f"means and covariances are those of greatest likelihood for a Gaussian, {AT_RANDOM}; {COUNTED} "
+        "(missing='em')",
     ),
     "impute": Treatment(
         lambda values, names, rng: imputed(values, em_of(values, names), rng),
