@@ -130,9 +130,9 @@ def _table(records: list[Record], mechanism: str, sets: int) -> Table:
                 ]
             )
     note = (
-        f"ER-{DEGREE}, {NODES} columns, {ROWS} rows, {SHARE:.0%} of the values missing, means of {sets} sets. ebic-nv on "
-        "standardised columns, F1 of the class (its skeleton; its edges, free ones both ways); bic-ev on columns as they "
-        "are, F1 of the graph. Seconds of the processor."
+        f"ER-{DEGREE}, {NODES} columns, {ROWS} rows, {SHARE:.0%} of the values missing, means of {sets} sets. ebic-nv "
+        "on standardised columns, F1 of the class (its skeleton; its edges, free ones both ways); bic-ev on columns as "
+        "they are, F1 of the graph. Seconds of the processor."
     )
     columns = ["criterion", "missing values", "skeleton F1", "F1", "of that without", "edges", "seconds"]
     return Table(f"Missing {mechanism}", columns, cells, (note,))

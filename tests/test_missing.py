@@ -1,5 +1,6 @@
 """Missing values: likelihood, EM, pairs of columns, imputation, and what the estimator says about them."""
 
+import json
 import warnings
 
 import numpy as np
@@ -13,6 +14,7 @@ from scipy.stats import multivariate_normal
 
 from vec2dag import ALIAS, DataWarning, Moments, bootstrap, missing, simulate
 from vec2dag._parallel import until
+from vec2dag.cli import main
 from vec2dag.missing.gaussian import imputed, likeliest
 from vec2dag.missing.pairs import nearest_correlation
 
@@ -435,8 +437,13 @@ def test_a_score_of_other_rows_counts_the_values_that_are_there(X):
     assert standardised.score(gaps) == pytest.approx(model.score(gaps), rel=1e-6)
     with pytest.raises(ValueError, match="missing='drop'"):
         fitted(complete).score(gaps)
+    rows = ~np.isnan(gaps).any(axis=1)
+    dropping = fitted(X, missing="drop")
+    with pytest.warns(DataWarning, match="left out"):
+        assert dropping.score(gaps) == dropping.score(gaps[rows])
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")
 def test_em_keeps_the_time_budget():
     X = holes(simulate.linear_gaussian(d=60, k=2, n=2000, rng=np.random.default_rng(0)).X, 0.4)
     with pytest.warns(UserWarning, match=r"EM ended after \d+ steps"):
@@ -497,3 +504,88 @@ def test_a_sample_without_a_value_of_a_column_is_drawn_again():
 
 
 # --- files and pages ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def run(capsys):
+    """Run the command line in this process: exit code, standard output, standard error."""
+
+    def run_main(*arguments):
+        try:
+            code = main([str(argument) for argument in arguments])
+        except SystemExit as end:
+            code = end.code
+        return code, *capsys.readouterr()
+
+    return run_main
+
+
+@pytest.fixture
+def messy(tmp_path, X):
+    """A table as people have it, with gaps of many spellings."""
+    spellings = ("", "NA", "n/a", "?", "null", "NaN")
+    rows = [
+        [spellings[(i + k) % 6] if np.isnan(v) else f"{v:.17g}" for k, v in enumerate(row)] for i, row in enumerate(X)
+    ]
+    file = tmp_path / "patients.csv"
+    file.write_text("\n".join(["age;b;c;d;e", *(";".join(row) for row in rows)]) + "\n")
+    return file
+
+
+@pytest.mark.parametrize("treatment", ["pairwise-complete", "em", "impute"])
+def test_the_command_line_does_what_the_library_does(run, messy, X, treatment, tmp_path):
+    out = tmp_path / "out"
+    code, _, err = run("discover", messy, "-o", out, "--missing", treatment, "--report", "-q")
+    assert code == 0
+    assert f"Missing values: {np.isnan(X).sum()} of 1500" in err
+    told = json.loads((out / "run.json").read_text())
+    assert told["parameters"]["missing"] == treatment
+    assert any("Missing values" in note for note in told["warnings"])
+    assert told["score"] == fitted(X, missing=treatment).score_
+    columns = json.loads((out / "summary.json").read_text())["columns"]
+    assert [sum(column["counts"]) for column in columns] == (~np.isnan(X)).sum(axis=0).tolist()
+    assert [column["mean"] for column in columns] == pytest.approx(np.nanmean(X, axis=0).tolist())
+    page = (out / "report.html").read_text()
+    assert "Find out why values are missing" in page
+    # and the page again, with the table beside the folder
+    code, _, err = run("report", out, "--data", messy, "--missing", treatment, "-q")
+    assert (code, "drawn at random" in err) == ((2, True) if treatment == "impute" else (0, False))
+
+
+def test_dropping_and_refusing_go_on_as_before(run, messy, X, tmp_path):
+    rows = np.isnan(X).any(axis=1).sum()
+    code, _, err = run("discover", messy, "-o", tmp_path / "out")
+    assert code == 2
+    assert f"--missing drop leaves out the {rows} row(s) of 300 that have one, --missing em and impute use them" in err
+    code, _, err = run("discover", messy, "-o", tmp_path / "out", "--missing", "drop", "-q")
+    assert code == 0
+    assert f"left out {rows} of 300 rows" in err
+    code, _, err = run("discover", messy, "-o", tmp_path / "out", "--missing", "magic")
+    assert code == 2
+    assert "--missing='magic' is unknown; allowed: 'refuse', 'drop', 'pairwise-complete', 'em', 'impute'" in err
+
+
+def test_a_bootstrap_on_the_command_line(run, messy, tmp_path):
+    code, _, err = run("bootstrap", messy, "-o", tmp_path / "out", "--missing", "impute", "--samples", 3, "-q")
+    assert code == 0
+    assert "they are drawn at random" in err
+    told = json.loads((tmp_path / "out" / "bootstrap.json").read_text())
+    assert told["parameters"]["missing"] == "impute"
+
+
+def test_what_a_file_in_pieces_cannot_do_is_said(run, messy, tmp_path):
+    with pytest.raises(ValueError, match="missing='em' needs the whole table in memory"):
+        Moments.from_csv(messy, missing="em")
+    code, _, err = run("discover", messy, "-o", tmp_path / "out", "--missing", "em", "--max-memory", "0.000001")
+    assert code == 2
+    assert "--missing em needs all rows in memory" in err
+
+
+def test_constant_columns_with_gaps_are_left_out_if_asked(run, tmp_path, X):
+    X[~np.isnan(X[:, 4]), 4] = 2.0
+    pd.DataFrame(X, columns=list("abcde")).to_csv(tmp_path / "t.csv", index=False)
+    code, _, err = run(
+        "discover", tmp_path / "t.csv", "-o", tmp_path / "out", "--missing", "em", "--drop-constant", "-q"
+    )
+    assert code == 0
+    assert "left out because constant: 'e'" in err

@@ -503,8 +503,10 @@ class ALIAS(BaseEstimator):
     def _without_missing(self, values: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64] | Moments:
         """The table with its missing values treated as asked, or its Moments; sets ``n_samples_``."""
         treatment = check_missing(self.get_params(deep=False))
-        if self.missing == "impute" and self.checkpoint is not None and self.random_state is None:
-            raise ValueError("checkpoint with missing='impute' needs a random_state, to draw the same values again")
+        if treatment.draws and self.checkpoint is not None and self.random_state is None:
+            raise ValueError(
+                f"checkpoint with missing={self.missing!r} needs a random_state, to draw the same values again"
+            )
         data = treatment(values, self._names, rng.spawn(1)[0])
         self.n_samples_ = data.n if isinstance(data, Moments) else len(data)
         if not isinstance(data, Moments):
@@ -673,8 +675,8 @@ class ALIAS(BaseEstimator):
         Regressions, and Gaussian noise of the variances that they left, are those of the rows of ``fit``: on other
         rows this is a held-out measure. It is in the units of the table whatever the criterion was, so that models
         with different criteria, regressions and prunings can be compared. A Score or a callable as the criterion
-        has regressions of its own, or none, and cannot be asked. Of a row with missing values the density of those
-        that are there counts, for linear regressions and unless ``missing="refuse"``.
+        has regressions of its own, or none, and cannot be asked. Rows with missing values are refused or left out
+        where ``missing`` says so; otherwise the density of the values that are there counts, for linear regressions.
         """
         check_is_fitted(self)
         if self.regression_ is None:
@@ -689,7 +691,10 @@ class ALIAS(BaseEstimator):
                 self, X, reset=False, dtype=np.float64, ensure_min_samples=1, ensure_all_finite="allow-nan"
             )
         if np.isnan(values).any():
-            return self._score_of_some(values)
+            treatment = TREATMENTS[self.parameters_["missing"]]
+            if not treatment.once:
+                return self._score_of_some(values)
+            values = np.asarray(treatment(values, self._names, np.random.default_rng(0)))
         values = self._prepared(values)
         density = 0.0
         for node in range(values.shape[1]):
@@ -701,8 +706,6 @@ class ALIAS(BaseEstimator):
 
     def _score_of_some(self, values: NDArray[np.float64]) -> float:
         """The same of rows (m, d) with missing values: the density of those that are there."""
-        if self.parameters_["missing"] == "refuse":
-            TREATMENTS["refuse"](values, self._names, np.random.default_rng(0))
         assert self.regression_ is not None
         if not self.regression_.linear:
             raise ValueError("score(X) of rows with missing values needs linear regressions: leave these rows out")

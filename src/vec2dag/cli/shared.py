@@ -210,12 +210,11 @@ def bundled(name: str) -> Any:
 
 def load_table(arguments: argparse.Namespace) -> tuple[Any, tuple[str, ...], list[str]]:
     """The table, its names, and what should be said about how it was read."""
-    from .._checks import choose, drop_constant, quoted
+    from .._checks import drop_constant, quoted
     from ..files.tables import read_table, select
-    from ..missing import TREATMENTS
 
-    choose("--missing", arguments.missing, TREATMENTS)
     notes: list[str] = []
+    missing = "keep" if _whole(arguments) else arguments.missing
     dataset, time = bundled(arguments.data), getattr(arguments, "time", None)
     if time is not None and arguments.columns and time not in arguments.columns:
         arguments.columns = [*arguments.columns, time]
@@ -224,8 +223,7 @@ def load_table(arguments: argparse.Namespace) -> tuple[Any, tuple[str, ...], lis
         X, names = dataset.X[:, keep], tuple(dataset.names[i] for i in keep)
     else:
         with noting(notes):
-            options = {option: getattr(arguments, option) for option in _READING}
-            options["missing"] = "keep" if _whole(arguments) else arguments.missing
+            options = {option: getattr(arguments, option) for option in _READING} | {"missing": missing}
             X, names = read_table(arguments.data, **options, times=time)
     if arguments.drop_constant:
         X, names, dropped = drop_constant(X, names)
@@ -279,9 +277,10 @@ def _needs_rows(arguments: argparse.Namespace, parameters: Mapping[str, Any]) ->
 
 def _whole(arguments: argparse.Namespace) -> bool:
     """Whether what is done about missing values needs the whole table, and is not done as it is read."""
+    from .._checks import choose
     from ..missing import TREATMENTS
 
-    return arguments.missing in TREATMENTS and not TREATMENTS[arguments.missing].once
+    return not choose("--missing", arguments.missing, TREATMENTS).once
 
 
 def _file(arguments: argparse.Namespace) -> Any:

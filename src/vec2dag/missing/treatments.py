@@ -45,6 +45,11 @@ class Treatment:
     told: str = ""
     alone: str = ""
 
+    @property
+    def draws(self) -> bool:
+        """Whether missing values are drawn at random."""
+        return self.gives_rows and not self.once
+
     def __call__(self, values: Array, names: tuple[str, ...], rng: np.random.Generator) -> Array | Moments:
         """The table without missing values, or its Moments; says how many there were and what was done."""
         self.tell(values, self.alone)

@@ -110,7 +110,7 @@ class Source:
         """
         missing = bool(np.isnan(X).any())
         treatment = TREATMENTS.get(str(self.parameters.get("missing")), TREATMENTS["refuse"])
-        if missing and treatment.gives_rows and not treatment.once:
+        if missing and treatment.draws:
             raise InputError(
                 f"{what}: its missing values were drawn at random, which cannot be done again; discover --report makes "
                 "the page together with the fit"
