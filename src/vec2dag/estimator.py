@@ -375,8 +375,7 @@ class ALIAS(BaseEstimator):
         rng = _generator(self.random_state)
         data, spent = self._validate(X, names), 0.0
         if not isinstance(data, Moments) and self.missing_.any():
-            with until(math.inf if self.time_budget is None else start + MISSING * self.time_budget):
-                data = self._without_missing(data, rng)
+            data = self._without_missing(data, rng, start)
             spent = time.perf_counter() - start
         moments = data if isinstance(data, Moments) else Moments.of(data, self._names)
         self.standardized_ = self._standardises()
@@ -500,14 +499,24 @@ class ALIAS(BaseEstimator):
         self.missing_ = np.isnan(values).sum(axis=0)
         return values
 
-    def _without_missing(self, values: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64] | Moments:
+    def _without_missing(
+        self, values: NDArray[np.float64], rng: np.random.Generator, start: float
+    ) -> NDArray[np.float64] | Moments:
         """The table with its missing values treated as asked, or its Moments; sets ``n_samples_``."""
         treatment = check_missing(self.get_params(deep=False))
+        if not treatment.once and (categories := self.columns_.by_name):
+            raise ValueError(
+                f"missing={self.missing!r} is for columns of numbers, and {quoted(categories)} are categories: "
+                "missing='drop' leaves out rows"
+            )
         if treatment.draws and self.checkpoint is not None and self.random_state is None:
             raise ValueError(
                 f"checkpoint with missing={self.missing!r} needs a random_state, to draw the same values again"
             )
-        data = treatment(values, self._names, rng.spawn(1)[0])
+        deadline = math.inf if self.time_budget is None else start + MISSING * self.time_budget
+        with ProgressLine(bool(self.verbose)) as line, until(deadline):
+            line.doing("missing values")
+            data = treatment(values, self._names, rng.spawn(1)[0])
         self.n_samples_ = data.n if isinstance(data, Moments) else len(data)
         if not isinstance(data, Moments):
             check_values(data, self._names)

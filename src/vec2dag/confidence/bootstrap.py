@@ -132,8 +132,7 @@ def bootstrap(
     prototype = _prototype(model)
     entropy = _entropy(random_state)
     rows = needs_rows(prototype.get_params(deep=False))
-    missing = check_missing(prototype.get_params(deep=False))
-    values, moments = _checked(X, _names_of_fit(model, X) if names is None else names, method, rows, n_jobs, missing)
+    values, moments = _checked(X, _names_of_fit(model, X) if names is None else names, method, rows, n_jobs, prototype)
     knowledge = Knowledge.of(prototype.get_params(deep=False).get("knowledge"), moments.names)
     journal = None
     if checkpoint is not None:
@@ -230,7 +229,7 @@ def check_missing(parameters: dict[str, Any]) -> Treatment:
 
 
 def _checked(
-    X: Any, names: Sequence[str] | None, method: str, rows: bool, n_jobs: int | None, missing: Treatment
+    X: Any, names: Sequence[str] | None, method: str, rows: bool, n_jobs: int | None, model: Any
 ) -> tuple[NDArray[np.float64] | TableFile | None, Moments]:
     """The table (n, d), if there is one, and its moments; says what in it will mislead."""
     if method == "parametric" and rows:
@@ -248,6 +247,7 @@ def _checked(
     labels = names_of(names, values.shape[1], X)
     check_values(values, labels, missing=True)
     if np.isnan(values).any():
+        missing = check_missing(model.get_params(deep=False))
         if not missing.once:
             return values, _moments_of_some(values, labels, method, missing)
         values = np.asarray(missing(values, labels, np.random.default_rng(0)))
