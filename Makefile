@@ -76,6 +76,7 @@ bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.linear
 	$(BIN)/python -m benchmarks.growth
 	$(BIN)/python -m benchmarks.knowledge
+	$(BIN)/python -m benchmarks.missing
 	$(BIN)/python -m benchmarks.posterior all
 	$(BIN)/python -m benchmarks.bootstrap
 	$(BIN)/python -m benchmarks.budgets

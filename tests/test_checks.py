@@ -246,10 +246,10 @@ def test_what_is_constant_does_not_depend_on_the_unit(value, power, ulps, n):
     assert is_constant(np.full((n, 1), value))
 
 
-def test_what_is_not_finite_is_not_constant():
-    first = [np.nan, np.inf, -np.inf, np.nan, -np.inf, 1.0]
-    second = [np.nan, np.inf, -np.inf, 1.0, np.inf, 1.0]
-    assert is_constant(np.array([first, second])).tolist() == [False] * 5 + [True]
+def test_what_is_infinite_is_not_constant_and_what_is_missing_does_not_count():
+    first = [np.nan, np.inf, -np.inf, -np.inf, np.inf, 1.0, np.nan]
+    second = [np.nan, np.inf, -np.inf, np.inf, np.nan, 1.0, 1.0]
+    assert is_constant(np.array([first, second])).tolist() == [False] * 5 + [True] * 2
 
 
 # --- warnings point to the caller -----------------------------------------------------------------------------
@@ -440,10 +440,10 @@ NO_NUMBERS = {
     "durations": (np.arange(6).reshape(3, 2).astype("timedelta64[s]"), "dates or times"),
     "complex": (np.ones((3, 2)) * 1j, "Complex data not supported"),
     "masked": (np.ma.array(np.arange(6.0).reshape(3, 2), mask=[[0, 1], [0, 0], [1, 0]]), "2 masked value"),
-    "missing in a frame": (MISSING, "NaN or infinity"),
-    "missing in an array of pandas": (np.array([[1, pd.NA], [2, 3], [4, 5]], dtype=object), "NaN or infinity"),
+    "missing in a frame": (MISSING, "X contains NaN"),
+    "missing in an array of pandas": (np.array([[1, pd.NA], [2, 3], [4, 5]], dtype=object), "X contains NaN"),
     "no columns in a frame": (pd.DataFrame(index=range(3)), "a data frame without any"),
-    "missing in an array": (np.array([[1, None], [2, 3], [4, 5]], dtype=object), "NaN or infinity"),
+    "missing in an array": (np.array([[1, None], [2, 3], [4, 5]], dtype=object), "X contains NaN"),
     "text": (np.array([["a", "1"], ["2", "3"]]), r"got 'a' \(row 0, column 0\)"),
     "text in a frame": (pd.DataFrame({"a": ["u", "v"], "b": [1.0, 2.0]}), "not numeric: 'a'"),
     "ragged": ([[1, 2], [3]], "rows of different lengths"),

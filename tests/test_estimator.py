@@ -693,8 +693,8 @@ def test_a_parameter_that_nobody_knows_is_python_s_own_error():
 
 def test_there_are_no_more_parameters_than_these():
     assert list(inspect.signature(ALIAS).parameters) == [
-        "criterion", "regression", "algorithm", "prune", "init", "refine", "standardize", "categorical", "knowledge",
-        "time_budget", "checkpoint", "n_jobs", "random_state", "verbose",
+        "criterion", "regression", "algorithm", "prune", "init", "refine", "standardize", "categorical", "missing",
+        "knowledge", "time_budget", "checkpoint", "n_jobs", "random_state", "verbose",
     ]  # fmt: skip
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.2.0"
 
 if TYPE_CHECKING:
-    from . import datasets, interop, metrics, plot, prune, simulate
+    from . import datasets, interop, metrics, missing, plot, prune, simulate
     from ._checks import DataWarning
     from .confidence.bootstrap import bootstrap
     from .confidence.effects import coefficients, effects
@@ -104,6 +104,7 @@ __all__ = [
     "lagged",
     "maximally_oriented",
     "metrics",
+    "missing",
     "plot",
     "policy_gradient",
     "posterior",

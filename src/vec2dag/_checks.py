@@ -169,18 +169,19 @@ def names_of(names: Sequence[str] | None, d: int, X: Any = None) -> tuple[str, .
 # --- tables ---------------------------------------------------------------------------------------------------
 
 
-def as_table(X: Any, rows: int = 1) -> NDArray[np.float64]:
+def as_table(X: Any, rows: int = 1, *, missing: bool = False) -> NDArray[np.float64]:
     """``X`` as an array (n, d) of finite numbers with at least ``rows`` rows; not a copy if it is one.
 
-    In C order: sums, and with them the last digits of everything, depend on the layout in memory.
+    Numbers may be NaN where they may be ``missing``. In C order: sums, and with them the last digits of everything,
+    depend on the layout in memory.
     """
     frame_labels(X)
     values = np.ascontiguousarray(as_numbers(X))
     if values.ndim != 2 or values.shape[0] < rows or values.shape[1] < 1:
         raise ValueError(f"X must have shape (n, d) with n >= {rows} and d >= 1, got {values.shape}")
-    if not np.isfinite(values).all():
+    if not np.isfinite(values).all() and (not missing or np.isinf(values).any()):
         raise ValueError("X contains NaN or infinity")
-    if max(values.max(), -values.min()) > LARGEST:
+    if max(np.fmax.reduce(values, axis=None), -np.fmin.reduce(values, axis=None)) > LARGEST:
         raise ValueError(f"X has values beyond {LARGEST:g}, too large for double precision: rescale them")
     return values
 
@@ -317,9 +318,9 @@ def frame_labels(X: Any) -> list[Any] | None:
 
 
 def is_constant(X: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Columns, shape (d,), whose values differ by rounding at most; NaN and infinity are never constant."""
+    """Columns, shape (d,), whose values, but for missing ones, differ by rounding at most; infinity does not count."""
     with np.errstate(over="ignore", invalid="ignore"):
-        low, high = X.min(axis=0), X.max(axis=0)
+        low, high = np.fmin.reduce(X), np.fmax.reduce(X)
         size = np.maximum(np.abs(low), np.abs(high))
         constant: NDArray[np.bool_] = (high - low <= CONSTANT * size) & np.isfinite(size)
     return constant
@@ -330,7 +331,7 @@ def is_constant_by_moments(mean: NDArray[np.float64], variances: NDArray[np.floa
     return variances <= (CONSTANT * mean) ** 2
 
 
-def check_values(X: NDArray[np.float64], names: Sequence[str] | None = None) -> None:
+def check_values(X: NDArray[np.float64], names: Sequence[str] | None = None, *, missing: bool = False) -> None:
     """Refuse a table from which no graph can be learned.
 
     Parameters
@@ -339,12 +340,14 @@ def check_values(X: NDArray[np.float64], names: Sequence[str] | None = None) -> 
         The data.
     names : sequence of str, optional
         Names of the columns for the messages; x0, x1, ... if not given.
+    missing : bool, default False
+        Whether values may be missing, NaN.
 
     Raises
     ------
     ValueError
-        Fewer than 2 rows or columns, NaN or infinity, constant columns, or values whose squares leave the
-        range of float64. The message names the columns.
+        Fewer than 2 rows or columns, NaN that may not be or columns of nothing else, infinity, constant columns, or
+        values whose squares leave the range of float64. The message names the columns.
     """
     if X.ndim != 2:
         raise ValueError(f"X must be a 2-D array (rows, columns), got shape {X.shape}")
@@ -356,18 +359,22 @@ def check_values(X: NDArray[np.float64], names: Sequence[str] | None = None) -> 
 
     if not np.isfinite(X).all():
         n_nan, n_inf = np.isnan(X).sum(axis=0), np.isinf(X).sum(axis=0)
-        found = []
-        for i in np.flatnonzero(n_nan + n_inf):
-            counts = [f"{k} {kind}" for k, kind in ((n_nan[i], "NaN"), (n_inf[i], "inf")) if k]
-            found.append(f"'{shown(labels[i])}' ({', '.join(counts)})")
-        raise ValueError(f"X contains NaN or infinity in {listing(found)}; remove or impute these values")
+        if n_inf.any() or not missing:
+            found = []
+            for i in np.flatnonzero(n_nan + n_inf):
+                counts = [f"{k} {kind}" for k, kind in ((n_nan[i], "NaN"), (n_inf[i], "inf")) if k]
+                found.append(f"'{shown(labels[i])}' ({', '.join(counts)})")
+            raise ValueError(f"X contains NaN or infinity in {listing(found)}; remove or impute these values")
+        if (n_nan == n).any():
+            empty = quoted(labels[i] for i in np.flatnonzero(n_nan == n))
+            raise ValueError(f"column(s) without any value, NaN in every row: {empty}; leave them out")
     constant = np.flatnonzero(is_constant(X))
     if constant.size:
         raise ValueError(
             f"constant column(s): {quoted(labels[i] for i in constant)}; a column that never varies has no "
             "place in a causal graph: drop it"
         )
-    low, high = X.min(axis=0), X.max(axis=0)
+    low, high = np.fmin.reduce(X), np.fmax.reduce(X)
     extreme = np.flatnonzero((np.maximum(-low, high) > LARGEST) | (high / 2 - low / 2 < SMALLEST))
     if extreme.size:
         raise ValueError(

@@ -21,6 +21,7 @@ __all__ = [
     "dask_client",
     "effective_jobs",
     "one_blas_thread",
+    "out_of_time",
     "run_chunks",
     "run_each",
     "run_lazily",
@@ -44,6 +45,11 @@ def until(deadline: float) -> Iterator[None]:
         yield
     finally:
         _deadline.reset(token)
+
+
+def out_of_time() -> bool:
+    """Whether the time of :func:`until` is over."""
+    return time.perf_counter() >= _deadline.get()
 
 
 def effective_jobs(n_jobs: int | None) -> int:

@@ -41,6 +41,7 @@ from ._checks import (
 from ._parallel import OutOfTime, effective_jobs, one_blas_thread, until
 from ._settings import Settings
 from .columns import Columns, coded, has_categories
+from .confidence.bootstrap import check_missing
 from .confidence.effects import coefficients
 from .edges import EdgeTable, removed_edges
 from .files.atomic import PathLike, as_json, write_together
@@ -51,6 +52,7 @@ from .interventions import Interventions, without_targets
 from .jacobian import score_order
 from .knowledge import Knowledge
 from .metrics import r2_scores, sortability
+from .missing import TREATMENTS, log_likelihood
 from .moments import Moments
 from .progress import ProgressLine, announce_compilation
 from .scores import (
@@ -79,8 +81,8 @@ __all__ = ["ALIAS"]
 SORTABLE = 0.9
 # Share of the time budget that is left to tests of edges.
 PRUNING = 0.2
-# Share of the time of the search that may go into where it starts.
-STARTING = 0.5
+# Share of the time of the search that may go into where it starts; and of all of it that missing values may take.
+STARTING, MISSING = 0.5, 0.5
 # Edges that a summary shows at most.
 SHOWN = 40
 
@@ -177,6 +179,11 @@ class ALIAS(BaseEstimator):
     categorical : "auto", None, or list of names and positions, default "auto"
         Which columns are categories: with ``"auto"`` those of truth values, of text, and of types made for it (pandas'
         and polars' Categorical, polars' Enum); a list names further ones, whole numbers for instance; None is none.
+    missing : {"refuse", "drop", "pairwise-complete", "em", "impute"}, default "refuse"
+        What to do about missing values (NaN, None, NA): refuse the table; leave out rows that have one; take every
+        covariance from the rows that have both columns; take means and covariances of greatest likelihood by EM; or
+        draw them at random, anew for every sample of :func:`vec2dag.bootstrap`. :mod:`vec2dag.missing` says what each
+        assumes, and so does a warning. Regressions that need rows take ``"drop"`` and ``"impute"``.
     knowledge : Knowledge, optional
         What is known of the graph, by the names of the columns: edges that are required or forbidden, tiers, limits
         (:class:`vec2dag.Knowledge`, or what :meth:`Knowledge.of` takes). Only graphs that agree with it are searched,
@@ -246,8 +253,10 @@ class ALIAS(BaseEstimator):
         Which columns were set in which rows.
     node_moments_ : list of d Moments
         Of the rows in which each node was not set: ``moments_`` where there are no interventions.
+    missing_ : array of shape (d,)
+        Missing values of every column of the table.
     n_samples_ : int
-        Rows of the table.
+        Rows of the table that count.
     n_features_in_ : int
     feature_names_in_ : array of str, if the data had names
 
@@ -278,6 +287,7 @@ class ALIAS(BaseEstimator):
         refine: bool = True,
         standardize: bool | str = "auto",
         categorical: Any = "auto",
+        missing: str = "refuse",
         knowledge: Any = None,
         time_budget: float | None = None,
         checkpoint: Any = None,
@@ -293,6 +303,7 @@ class ALIAS(BaseEstimator):
         self.refine = refine
         self.standardize = standardize
         self.categorical = categorical
+        self.missing = missing
         self.knowledge = knowledge
         self.time_budget = time_budget
         self.checkpoint = checkpoint
@@ -379,7 +390,15 @@ class ALIAS(BaseEstimator):
             name: deepcopy(value) if isinstance(value, BaseEstimator) else value
             for name, value in self.get_params(deep=False).items()
         }
+        rng = _generator(self.random_state)
         data = self._validate(X, names)
+        if not isinstance(data, Moments) and self.missing_.any():
+            rows, data = len(data), self._without_missing(data, rng, start)
+            if interventions is not None and (isinstance(data, Moments) or len(data) != rows):
+                raise ValueError(
+                    f"interventions are told of every row, and missing={self.missing!r} does not keep all rows: leave "
+                    "rows with missing values out of both before, or use missing='impute'"
+                )
         self.interventions_ = self._interventions(interventions, data)
         moments = data if isinstance(data, Moments) else Moments.of(data, self._names)
         self.standardized_ = self._standardises()
@@ -412,7 +431,7 @@ class ALIAS(BaseEstimator):
             begin = self._start(data, labels, math.inf if seconds is None else start + STARTING * seconds)
             found = discover(
                 score,
-                rng=_generator(self.random_state),
+                rng=rng,
                 algorithm=self._algorithm(),
                 init=begin,
                 refine=self.refine,
@@ -488,6 +507,7 @@ class ALIAS(BaseEstimator):
                 "give criterion=Score(None, regression, 'bic-nv')"
             )
         flag("refine", self.refine)
+        choose("missing", self.missing, TREATMENTS)
         automatic = isinstance(self.standardize, str) and self.standardize == "auto"
         if not isinstance(self.standardize, bool | np.bool_) and not automatic:
             raise ValueError(f"standardize={brief(self.standardize)} is unknown; allowed: True, False, 'auto'")
@@ -495,9 +515,10 @@ class ALIAS(BaseEstimator):
             raise ValueError("standardize=True has no effect on a Score, which holds its own data: standardise those")
 
     def _validate(self, X: Any, names: Sequence[str] | None) -> NDArray[np.float64] | Moments:
-        """Data that can be learned from; sets ``n_features_in_`` and the names."""
+        """Data that can be learned from, but for missing values; sets ``n_features_in_``, ``missing_`` and names."""
         if isinstance(X, Moments):
             d = self.n_features_in_ = len(X.names)
+            self.missing_ = np.zeros(d, np.int64)
             if d < 2 or X.n < 2:
                 raise ValueError(f"2 rows and 2 columns are needed at least, X has {X.n} and {d}")
             self._names = X.names if names is None else check_names(names, d)
@@ -528,8 +549,32 @@ class ALIAS(BaseEstimator):
         known = getattr(self, "feature_names_in_", labels)
         self._names = default_names(d) if known is None else check_names([str(name) for name in known], d)
         self.columns_ = Columns.numeric(self._names)
-        check_values(values, self._names)
+        check_values(values, self._names, missing=True)
+        self.missing_ = np.isnan(values).sum(axis=0)
         return values
+
+    def _without_missing(
+        self, values: NDArray[np.float64], rng: np.random.Generator, start: float
+    ) -> NDArray[np.float64] | Moments:
+        """The table with its missing values treated as asked, or its Moments; sets ``n_samples_``."""
+        treatment = check_missing(self.get_params(deep=False))
+        if not treatment.once and (categories := self.columns_.by_name):
+            raise ValueError(
+                f"missing={self.missing!r} is for columns of numbers, and {quoted(categories)} are categories: "
+                "missing='drop' leaves out rows"
+            )
+        if treatment.draws and self.checkpoint is not None and self.random_state is None:
+            raise ValueError(
+                f"checkpoint with missing={self.missing!r} needs a random_state, to draw the same values again"
+            )
+        deadline = math.inf if self.time_budget is None else start + MISSING * self.time_budget
+        with ProgressLine(bool(self.verbose)) as line, until(deadline):
+            line.doing("missing values")
+            data = treatment(values, self._names, rng.spawn(1)[0])
+        self.n_samples_ = data.n if isinstance(data, Moments) else len(data)
+        if not isinstance(data, Moments):
+            check_values(data, self._names)
+        return data
 
     def _standardises(self) -> bool:
         """Whether columns are divided by their standard deviations."""
@@ -736,7 +781,8 @@ class ALIAS(BaseEstimator):
         Regressions, and Gaussian noise of the variances that they left, are those of the rows of ``fit``: on other
         rows this is a held-out measure. It is in the units of the table whatever the criterion was, so that models
         with different criteria, regressions and prunings can be compared. A Score or a callable as the criterion
-        has regressions of its own, or none, and cannot be asked.
+        has regressions of its own, or none, and cannot be asked. Rows with missing values are refused or left out
+        where ``missing`` says so; otherwise the density of the values that are there counts, for linear regressions.
         """
         check_is_fitted(self)
         if self.regression_ is None:
@@ -748,7 +794,17 @@ class ALIAS(BaseEstimator):
         with warnings.catch_warnings():
             # Names may have been given beside an array: that the next array has none is no surprise.
             warnings.filterwarnings("ignore", "X does not have valid feature names")
-            values = self._prepared(validate_data(self, X, reset=False, dtype=np.float64, ensure_min_samples=1))
+            values = validate_data(
+                self, X, reset=False, dtype=np.float64, ensure_min_samples=1, ensure_all_finite="allow-nan"
+            )
+        if np.isnan(values).any():
+            treatment = TREATMENTS[self.parameters_["missing"]]
+            if interventions is not None or self.interventions_ is not None:
+                raise ValueError("score(X) with interventions needs rows without missing values: leave the others out")
+            if not treatment.once:
+                return self._score_of_some(values)
+            values = np.asarray(treatment(values, self._names, np.random.default_rng(0)))
+        values = self._prepared(values)
         counted = np.ones(values.shape, dtype=bool)
         if interventions is not None:
             told = Interventions.of(interventions, self._names, len(values))
@@ -764,6 +820,23 @@ class ALIAS(BaseEstimator):
             errors = own[:, node] - self.regression_.forecast(node, parents, own[:, parents])
             density -= 0.5 * (np.log(2.0 * np.pi * variance) + float((errors**2).mean()) / variance)
         return density - float(np.log(self._units[1][nodes]).sum())
+
+    def _score_of_some(self, values: NDArray[np.float64]) -> float:
+        """The same of rows (m, d) with missing values: the density of those that are there."""
+        assert self.regression_ is not None
+        if not self.regression_.linear:
+            raise ValueError("score(X) of rows with missing values needs linear regressions: leave these rows out")
+        d = values.shape[1]
+        # x = B'x + e with independent e of variances v: x has the covariance (I - B)^-T diag(v) (I - B)^-1
+        B, v = np.zeros((d, d)), np.empty(d)
+        for node in range(d):
+            parents = np.flatnonzero(self.adjacency_matrix_[:, node]).tolist()
+            v[node] = self.regression_.residual(node, parents)
+            B[parents, node] = self.regression_.forecast(node, parents, np.eye(len(parents)))
+        root = np.linalg.solve((np.eye(d) - B).T, np.diag(np.sqrt(v)))
+        mean, deviations = self._units
+        total = log_likelihood(values, mean, root @ root.T * np.outer(deviations, deviations))
+        return total / max(1, int((~np.isnan(values).all(axis=1)).sum()))
 
     @property
     def free_(self) -> NDArray[np.bool_]:

@@ -346,6 +346,7 @@ def model_parameters(arguments: argparse.Namespace) -> dict[str, Any]:
         "init": _settings("init", arguments.init, {}, also=STARTS),
         "refine": not arguments.no_refine,
         "standardize": arguments.standardize,
+        "missing": arguments.missing,
         "time_budget": arguments.time_budget,
         "checkpoint": arguments.checkpoint,
         "n_jobs": arguments.jobs,

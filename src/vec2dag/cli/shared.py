@@ -171,7 +171,9 @@ def add_table_options(options: Any) -> None:
         "--missing",
         metavar="WHAT",
         default="refuse",
-        help="drop: leave out rows with missing values; refuse: say where they are (default)",
+        help="what to do about missing values; refuse: say where they are (default); drop: leave out rows that have "
+        "one; em: means and covariances of greatest likelihood; impute: draw them, anew in every bootstrap sample; "
+        "pairwise-complete: covariances of the rows that have both columns",
     )
     options.add_argument(
         "--header",
@@ -212,6 +214,7 @@ def load_table(arguments: argparse.Namespace) -> tuple[Any, tuple[str, ...], lis
     from ..files.tables import Apart, read_table, select
 
     notes: list[str] = []
+    missing = "keep" if _whole(arguments) else arguments.missing
     dataset, time = bundled(arguments.data), getattr(arguments, "time", None)
     named = getattr(arguments, "interventions", None)
     apart = None if named is None else Apart(named)
@@ -224,7 +227,7 @@ def load_table(arguments: argparse.Namespace) -> tuple[Any, tuple[str, ...], lis
         X, names = dataset.X[:, keep], tuple(dataset.names[i] for i in keep)
     else:
         with noting(notes):
-            options = {option: getattr(arguments, option) for option in _READING}
+            options = {option: getattr(arguments, option) for option in _READING} | {"missing": missing}
             X, names = read_table(arguments.data, **options, times=time, apart=apart)
             arguments.targets = None if apart is None else apart.cells
     if arguments.drop_constant:
@@ -273,9 +276,19 @@ def _needs_rows(arguments: argparse.Namespace, parameters: Mapping[str, Any]) ->
         return "--lags"
     if arguments.interventions is not None:
         return "--interventions"
+    if _whole(arguments):
+        return f"--missing {arguments.missing}"
     # Asked one by one, with the others at their defaults, which need none.
     asking = (name for name in ("regression", "init", "prune") if needs_rows({name: parameters[name]}))
     return next((f"--{name} {getattr(arguments, name)}" for name in asking), "")
+
+
+def _whole(arguments: argparse.Namespace) -> bool:
+    """Whether what is done about missing values needs the whole table, and is not done as it is read."""
+    from .._checks import choose
+    from ..missing import TREATMENTS
+
+    return not choose("--missing", arguments.missing, TREATMENTS).once
 
 
 def _file(arguments: argparse.Namespace) -> Any:

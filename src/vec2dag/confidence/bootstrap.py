@@ -39,6 +39,7 @@ from .._parallel import effective_jobs, one_blas_thread
 from ..files.streams import TableFile
 from ..interventions import Interventions, without_targets
 from ..knowledge import Knowledge
+from ..missing import TREATMENTS, Treatment
 from ..moments import Moments
 from ..prune import PRUNERS
 from ..scores import as_criterion, describe, is_criterion
@@ -47,7 +48,7 @@ from .journal import Journal
 from .resampling import WIDEST, Blocks, Gaussian, Rows, RowsBySetting, Table
 from .shares import Bootstrap, Sample
 
-__all__ = ["bootstrap", "needs_rows"]
+__all__ = ["bootstrap", "check_missing", "needs_rows"]
 
 METHODS = {"resample": "rows with replacement", "subsample": "half of the rows", "parametric": "a Gaussian"}
 # Seconds of work for which other processes are worth starting; a single sample of so many is.
@@ -83,7 +84,9 @@ def bootstrap(
         own. Only where ``algorithm="auto"`` stands for iterated local search, samples are searched by two chains and
         not by up to 16 (``algorithm="local"`` insists on them).
     X : array of shape (n, d), data frame, Moments, or TableFile
-        A :class:`vec2dag.files.streams.TableFile` is read twice, and is never in memory as a whole.
+        A :class:`vec2dag.files.streams.TableFile` is read twice, and is never in memory as a whole. Missing values are
+        treated in every sample as ``ALIAS(missing=...)`` says: ``"impute"`` draws them anew for each, from a Gaussian
+        fitted to the rows of the sample (multiple imputation, as Honaker & King 2010 do it).
     n_samples : int, default 100
     method : {"resample", "subsample", "parametric"}
         ``"resample"``: as many rows as there are, with replacement. ``"subsample"``: half of the rows, without; what
@@ -135,7 +138,7 @@ def bootstrap(
     entropy = _entropy(random_state)
     rows = needs_rows(prototype.get_params(deep=False))
     X, interventions = without_targets(X, interventions)
-    values, moments = _checked(X, _names_of_fit(model, X) if names is None else names, method, rows, n_jobs)
+    values, moments = _checked(X, _names_of_fit(model, X) if names is None else names, method, rows, n_jobs, prototype)
     knowledge = Knowledge.of(prototype.get_params(deep=False).get("knowledge"), moments.names)
     targets = _targets(interventions, values, moments, method)
     journal = None
@@ -226,8 +229,21 @@ def needs_rows(parameters: dict[str, Any]) -> bool:
     return bool(getattr(prune, "needs_rows", True))
 
 
+def check_missing(parameters: dict[str, Any]) -> Treatment:
+    """What a model does about missing values; refused where it makes moments of them and a fit needs rows."""
+    name = parameters.get("missing", "refuse")
+    treatment = choose("missing", name, TREATMENTS)
+    if not treatment.gives_rows and needs_rows(parameters):
+        which = "regression" if needs_rows(parameters | {"prune": None}) else "prune"
+        raise ValueError(
+            f"missing={name!r} makes means and covariances of a table, and {which}={brief(parameters[which])} needs "
+            "its rows: missing='impute' and missing='drop' leave rows"
+        )
+    return treatment
+
+
 def _checked(
-    X: Any, names: Sequence[str] | None, method: str, rows: bool, n_jobs: int | None
+    X: Any, names: Sequence[str] | None, method: str, rows: bool, n_jobs: int | None, model: Any
 ) -> tuple[NDArray[np.float64] | TableFile | None, Moments]:
     """The table (n, d), if there is one, and its moments; says what in it will mislead."""
     if method == "parametric" and rows:
@@ -241,14 +257,32 @@ def _checked(
         return None, X if names is None else replace(X, names=check_names(names, len(X.names)))
     if isinstance(X, TableFile):
         return _checked_file(X, names, method, rows, n_jobs)
-    values = as_table(X, rows=2)
+    values = as_table(X, rows=2, missing=True)
     labels = names_of(names, values.shape[1], X)
-    check_values(values, labels)
+    check_values(values, labels, missing=True)
+    if np.isnan(values).any():
+        missing = check_missing(model.get_params(deep=False))
+        if not missing.once:
+            return values, _moments_of_some(values, labels, method, missing)
+        values = np.asarray(missing(values, labels, np.random.default_rng(0)))
+        check_values(values, labels)
     # These look at every number several times, and copy the table.
     step = 1 + len(values) // LOOKED_AT
     for sentence in data_warnings(values[::step], labels, reads_units=False):
         warn(sentence if step == 1 else f"In one row of {step}: {sentence}", DataWarning)
     return values, Moments.of(values, labels, n_jobs=n_jobs)
+
+
+def _moments_of_some(values: NDArray[np.float64], names: tuple[str, ...], method: str, missing: Treatment) -> Moments:
+    """Moments that stand for a table (n, d) with missing values; says what is done about them."""
+    whole = method == "parametric"
+    missing.tell(
+        values, ". Samples are of complete rows: they do not show what the missing values leave open" if whole else ""
+    )
+    moments = missing.moments(values, names)
+    for sentence in moments.doubts():
+        warn(sentence, DataWarning)
+    return moments
 
 
 def _names_of_fit(model: Any, X: Any) -> Sequence[str] | None:
@@ -306,6 +340,8 @@ def _drawn_from(
         return RowsBySetting(values, interventions)
     if values is None or method == "parametric":
         return Gaussian(moments, moments.names)
+    if isinstance(values, np.ndarray) and np.isnan(values).any():
+        return Rows(values, moments.names, whole=True)
     if isinstance(values, TableFile) or (not rows and Blocks.worth(*values.shape)):
         return Blocks.of(values, moments, _rng(entropy, ()), n_jobs)
     return Rows(values, moments.names, rows)

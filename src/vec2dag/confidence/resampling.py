@@ -67,7 +67,7 @@ class Table:
         """Columns (d,) of a sample that have only one value."""
         if isinstance(sample, Moments):
             return is_constant_by_moments(sample.mean, (sample.factor**2).sum(axis=0) / sample.n)
-        return is_constant(sample)
+        return is_constant(sample) | np.isnan(sample).all(axis=0)
 
     def __sizeof__(self) -> int:
         # What engines ask before they send an object with every task, or once for all of them.
@@ -84,7 +84,7 @@ class Rows(Table):
     values : array of shape (n, d)
     names : tuple of str
     whole : bool
-        Whether fits need rows, and not only moments of them.
+        Whether fits need rows, and not only moments of them; they do if values are missing.
     """
 
     about: ClassVar[str] = "rows"

@@ -94,6 +94,11 @@ class TableFile:
     suffixes: tuple[str, ...] = STREAMED
 
     def __post_init__(self) -> None:
+        if self.missing in ("pairwise-complete", "em", "impute"):
+            raise ValueError(
+                f"missing={self.missing!r} needs the whole table in memory: read_table reads it so; here 'refuse' and "
+                "'drop' are allowed"
+            )
         choose("missing", self.missing, dict.fromkeys(("refuse", "drop")))
 
     def with_column(self, name: str | None) -> TableFile:

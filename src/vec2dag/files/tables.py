@@ -210,10 +210,13 @@ class Complete:
         if not self.drop:
             raise InputError(
                 f"{self.name}: missing values in {where}; --missing drop leaves out the {self.left_out} row(s) of "
-                f"{self.rows} that have one"
+                f"{self.rows} that have one, --missing em and impute use them"
             )
         if self.left_out == self.rows:
-            raise InputError(f"{self.name}: every row has a missing value, in {where}; --exclude leaves columns out")
+            raise InputError(
+                f"{self.name}: every row has a missing value, in {where}; --exclude leaves columns out, --missing em "
+                "and impute use such rows"
+            )
         return f"left out {self.left_out} of {self.rows} rows, with missing values in {where}"
 
 

@@ -64,6 +64,15 @@ ADVICE: tuple[tuple[str, str], ...] = (
         "sample. Find out why they are missing.",
     ),
     (
+        "Missing values: [0-9]+ of",
+        "Find out why values are missing. If a value is missing because of what it would have been, such as an income "
+        "that is high, no way of treating it is right. How sure edges are, vec2dag bootstrap tells.",
+    ),
+    (
+        "wherever they have values|that no row has both of|contradict each other|EM ended after",
+        "Too few values for so many columns: leave out the columns that have fewest (--exclude), and see what changes.",
+    ),
+    (
         "read piece by piece",
         "Nothing: linear graphs need no more. To have distributions in this page, make it from a sample of the rows.",
     ),

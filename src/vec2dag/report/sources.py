@@ -24,6 +24,7 @@ from ..files.graph_readers import load_graph
 from ..files.opening import reason, shown_path
 from ..files.tables import cell_text
 from ..graph import topological_order
+from ..missing import TREATMENTS
 from ..moments import Moments
 from .summaries import FORMAT, as_plain, of_table, summary
 
@@ -107,7 +108,14 @@ class Source:
 
         ``what`` names the table in the error for one that cannot be that of the fit.
         """
-        moments = Moments.of(X, self.nodes)
+        missing = bool(np.isnan(X).any())
+        treatment = TREATMENTS.get(str(self.parameters.get("missing")), TREATMENTS["refuse"])
+        if missing and treatment.draws:
+            raise InputError(
+                f"{what}: its missing values were drawn at random, which cannot be done again; discover --report makes "
+                "the page together with the fit"
+            )
+        moments = treatment.moments(X, tuple(self.nodes)) if missing else Moments.of(X, self.nodes)
         if self.run.get("standardized") is True:
             moments = moments.standardised()
         fitted = coefficients(moments, self.A)
@@ -123,7 +131,7 @@ class Source:
                 )
             errors = {"error": fitted.error[i, j], "p_value_given_graph": fitted.p_value[i, j]} if self.linear else {}
             edges.append(as_plain({"standardised": fitted.standardised[i, j], **errors} | edge))
-        return replace(self, edges=edges, summary=self.summary | of_table(X))
+        return replace(self, edges=edges, summary=self.summary | of_table(X, moments))
 
 
 def of_model(

@@ -65,7 +65,7 @@ def summary(model: ALIAS, X: Any = None) -> dict[str, Any]:
             "edges": edges,
             "pruning": [dataclasses.asdict(verdict) for verdict in model.prune_table_],
             "history": _thinned(model.history_),
-            **of_table(model.moments_ if X is None else _table_of_fit(model, X)),
+            **(of_table(model.moments_) if X is None else of_table(_table_of_fit(model, X), model.moments_)),
         }
     )
 
@@ -81,6 +81,10 @@ def _table_of_fit(model: ALIAS, X: Any) -> NDArray[np.float64] | Moments:
     """The table (n, d), refused if it cannot be that of the fit."""
     names = tuple(model.graph_.nodes)
     data = table_of(X, names)
+    if not isinstance(data, Moments) and np.isnan(data).any():
+        if (np.isnan(data).sum(axis=0) != model.missing_).any():
+            raise ValueError("X is not the table of the fit: that had other numbers of missing values")
+        return data
     moments, fitted = data if isinstance(data, Moments) else Moments.of(data, names), model.moments_
     if moments.n != fitted.n:
         raise ValueError(f"X is not the table of the fit: that had {fitted.n:,} rows, X has {moments.n:,}")
@@ -110,26 +114,33 @@ def table_of(X: Any, names: Sequence[str]) -> NDArray[np.float64] | Moments:
         if missing := [name for name in names if name not in place]:
             raise ValueError(f"X lacks columns of the graph: {quoted(missing)}")
         order = np.array([place[name] for name in names], dtype=np.int64)
-        return X.taken(order) if isinstance(X, Moments) else np.ascontiguousarray(as_table(X)[:, order])
-    values = as_table(X)
+        return X.taken(order) if isinstance(X, Moments) else np.ascontiguousarray(as_table(X, missing=True)[:, order])
+    values = as_table(X, missing=True)
     if values.shape[1] != len(names):
         raise ValueError(f"X must have the {len(names)} columns of the graph, got shape {values.shape}")
     return values
 
 
-def of_table(data: NDArray[np.float64] | Moments) -> dict[str, Any]:
-    """The entries ``columns`` and ``correlations`` of a summary, of a table (n, d) or of its moments."""
+def of_table(data: NDArray[np.float64] | Moments, fitted: Moments | None = None) -> dict[str, Any]:
+    """The entries ``columns`` and ``correlations`` of a summary, of a table (n, d) or of its moments.
+
+    Of a table with missing values columns show those that are there, and correlations are of ``fitted``.
+    """
     rows = None if isinstance(data, Moments) else data
-    moments = data if isinstance(data, Moments) else Moments.of(data)
-    deviations = np.sqrt(moments.variances())
     columns, correlations = None, None
+    if rows is not None and fitted is not None and np.isnan(rows).any():
+        moments = fitted
+        means, deviations = np.nanmean(rows, axis=0), np.nanstd(rows, axis=0)
+    else:
+        moments = data if isinstance(data, Moments) else Moments.of(data)
+        means, deviations = moments.mean, np.sqrt(moments.variances())
     if rows is not None:
         columns = [
-            {"mean": float(mean), "deviation": float(deviation), **_histogram(column)}
-            for mean, deviation, column in zip(moments.mean, deviations, rows.T, strict=True)
+            {"mean": float(mean), "deviation": float(deviation), **_histogram(column[~np.isnan(column)])}
+            for mean, deviation, column in zip(means, deviations, rows.T, strict=True)
         ]
     if len(deviations) <= CORRELATED:
-        F = moments.factor / deviations
+        F = moments.factor / np.sqrt(moments.variances())
         R = np.clip(F.T @ F / moments.n, -1.0, 1.0)
         # near 1 the digits that tell it from 1
         correlations = [[round(float(r), 3 if abs(r) < 0.99 else 9) for r in R[i, :i]] for i in range(len(R))]
