@@ -57,13 +57,12 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--toy", action="store_true", help="a rehearsal: five nodes and budgets that end at once")
     show = commands.add_parser("show", help="print a table")
     show.add_argument("names", metavar="NAME", nargs="+", help="tables, or all")
-    report = commands.add_parser("report", help="write RESULTS.md and the figures")
-    report.add_argument("--out", type=Path, default=ROOT, help="folder of RESULTS.md and docs/figures")
+    report = commands.add_parser("report", help="write RESULTS.md, docs/results and the figures")
+    report.add_argument("--out", type=Path, default=ROOT, help="folder of RESULTS.md and docs")
     numbers = commands.add_parser("numbers", help="write the numbers of the rows into pages that ask for them")
     numbers.add_argument("files", metavar="FILE", nargs="+", type=Path, help="Markdown with markers")
     numbers.add_argument("--check", action="store_true", help="write nothing; 1 if a file has other numbers")
-    for command in (run, report):
-        command.add_argument("--data", type=Path, help="folder with gp/ and pnl_gp/, the stored sets")
+    run.add_argument("--data", type=Path, help="folder with gp/ and pnl_gp/, the stored sets")
     for command in (run, show, report, numbers):
         command.add_argument("--results", type=Path, help="folder of the finished runs (default: experiments/results)")
     return parser
@@ -163,7 +162,7 @@ def _show(args: argparse.Namespace) -> int:
 def _report(args: argparse.Namespace) -> int:
     from .report import write
 
-    for file in write(_finished(args), args.out, _folder(args)):
+    for file in write(_finished(args), args.out):
         print(file)
     return 0
 

@@ -9,7 +9,7 @@ from statistics import median
 
 from . import data
 from .code import digests, table_digest
-from .evaluate import data_measures, evaluate
+from .evaluate import data_measures, evaluate, graph_of, reaches_truth
 from .hosts import Hosts
 from .methods import METHODS
 from .process import CAN_LIMIT, PEERS_PYTHON, execute
@@ -159,6 +159,9 @@ def _attempt(job: Job, limits: Limits, hosts: Hosts | None) -> Row:
         if outcome.status == "failed":
             return row | {"error": outcome.said}
         found = evaluate(dataset, job.data, outcome.found, METHODS[job.run.method].undirected)
+        if job.run.method == "vec2dag":
+            graph = graph_of(found, len(dataset.A))
+            found["reaches_truth"] = reaches_truth(dataset, job.run.settings, graph)
         return row | {"status": "ok", **found, **outcome.facts, "jobs": limits.jobs}
     except Exception as error:
         return row | {"error": f"{type(error).__name__}: {error}"[:500]}
