@@ -49,9 +49,10 @@ class Store:
         self.added = 0
         for file in sorted(folder.glob("*.jsonl")):
             for row in _read(file):
-                self._keep(row)
+                self.keep(row)
 
-    def _keep(self, row: Row) -> None:
+    def keep(self, row: Row) -> None:
+        """Take a row in, in memory alone (see :meth:`compact`)."""
         self.added += 1
         self.rows[key(row)] = row
         self._by_kind.setdefault(kind(row), {})[row["seed"]] = row
@@ -64,7 +65,7 @@ class Store:
         torn = file.exists() and not _ends_with_newline(file)
         with file.open("a", encoding="utf-8") as stream:
             stream.write(("\n" if torn else "") + json.dumps(row, separators=(",", ":")) + "\n")
-        self._keep(row)
+        self.keep(row)
 
     def get(self, data: str, seed: int, method: str, settings: dict[str, Any]) -> Row | None:
         """The row of a run, if there is one."""

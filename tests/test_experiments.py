@@ -54,7 +54,7 @@ def test_tables_name_methods_and_data_that_exist():
         assert len({run.name for run in table.runs}) == len(table.runs)
         for cell in table.cells:
             simulated = cell in presets or data.LARGE.fullmatch(cell) or cell[1:].isdecimal()
-            assert simulated or cell in data.STORED or cell == "sachs"
+            assert simulated or cell in data.STORED or data.network_of(cell) or cell == "sachs"
             known = {"none", *data.prunings(cell)}
             assert set(table.prunings) | {run.pruning or "none" for run in table.runs} <= known
 
@@ -497,6 +497,27 @@ def test_every_function_of_a_method_is_found():
         where, text = code._function(method.where)
         assert where.split(":")[1] in text
         assert code.digests(name, {}, "dense-er8")
+
+
+def test_a_network_is_drawn_as_its_file_says(tmp_path):
+    model = {
+        "nodes": ["b", "a"],
+        "arcs": [["a", "b"]],
+        "cpds": {
+            "a": {"coefficients": {"(Intercept)": [3.0]}, "variance": [4.0]},
+            "b": {"coefficients": {"(Intercept)": [1.0], "a": [-2.0]}, "variance": [0.25]},
+        },
+    }
+    (tmp_path / "networks").mkdir()
+    (tmp_path / "networks" / "ecoli70.json").write_text(json.dumps(model))
+    found = data.load("ecoli70-n100000", 0, tmp_path)
+    assert found.A.tolist() == [[0, 0], [1, 0]]
+    residual = found.X[:, 0] - 1.0 + 2.0 * found.X[:, 1]
+    assert found.X[:, 1].mean() == pytest.approx(3.0, abs=0.05)
+    assert found.X[:, 1].var() == pytest.approx(4.0, rel=0.02)
+    assert residual.var() == pytest.approx(0.25, rel=0.02)
+    assert data.prunings("ecoli70-n200") == ()
+    assert data.network_of("dense-er8") is None
 
 
 def test_complete_orders_are_stored_as_orders(rng):
