@@ -194,7 +194,7 @@ def _against_others(store: Store) -> str:
     others = {name for *_, means in found for name, _ in means} - {"vec2dag"}
     parts = [
         f"In {len(won)} of {len(found)} cells in which other methods ({', '.join(sorted(others))}) were run on at "
-        f"least {THIN} datasets too, no mean SHD is below that of vec2dag."
+        f"least {THIN} datasets too, no mean SHD over the datasets of a method is below that of vec2dag."
     ]
     if lost:
         rows = []
@@ -282,7 +282,7 @@ def _index(drawn: dict[str, Path]) -> str:
     ]
     names = "\n".join(TABLES)
     return (
-        "# Tables and figures\n\nIn the order of the paper; [the summary](../../RESULTS.md) says what they come to.\n\n"
+        "---\norphan: true\n---\n\n# Tables and figures\n\nIn the order of the paper; [the summary](../../RESULTS.md) says what they come to.\n\n"
         + grid(["name", "in the paper", "what", "figure"], rows)
         + f"\n\n```{{toctree}}\n:hidden:\n\n{names}\n```\n"
     )

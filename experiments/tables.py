@@ -155,8 +155,7 @@ TABLES: dict[str, Table] = {
                 Run("ALIAS.paper()", "sb3", {"algorithm": "ppo", "n_steps": 20_000}),
                 *_runs("corl", "dagma"),
             ),
-            note=SHORT
-            + " sb3: the set-up of the paper, 1,000 updates; `ALIAS.paper()` is the same in full.",
+            note=SHORT + " sb3: the set-up of the paper, 1,000 updates; `ALIAS.paper()` is the same in full.",
             slow=True,
         ),
         Table(
