@@ -59,7 +59,7 @@ def without_rows(table: Table, found: list[Line]) -> list[str]:
 
 
 def _collapsed(table: Table, name: str, found: list[Line], store: Store) -> str:
-    """One line about a method without rows: what the paper has, and what stopped it elsewhere."""
+    """What there is to say about a method without rows: what the paper has, and what stopped it elsewhere."""
     metric = next((m for m in table.metrics if any(m in line.paper for line in found if line.name == name)), None)
     parts = []
     if metric is not None:
@@ -75,7 +75,7 @@ def _collapsed(table: Table, name: str, found: list[Line], store: Store) -> str:
     stop = run and _stopped_elsewhere(run, store)
     if stop:
         parts.append(f"on {stop['data']} {problem(stop)}".replace("|", "/"))
-    return f"- {name}" + (": " + "; ".join(parts) if parts else "")
+    return "; ".join(parts)
 
 
 def _stopped_elsewhere(run: Run, store: Store) -> Row | None:
@@ -94,12 +94,16 @@ def text(table: Table, store: Store, level: int = 3) -> str:
     for pruning in table.prunings:
         if len(table.prunings) > 1:
             parts.append(f"{PRUNED[pruning][0].upper()}{PRUNED[pruning][1:]}:")
-        parts.append(grid(header, [_row(line, table) for line in kept if line.pruning == pruning]))
+        rows = [_row(line, table) for line in kept if line.pruning == pruning]
+        parts.append(grid(header, rows) if rows else "No runs yet.")
     if any(0 < line.sets < min(THIN, table.seeds) for line in kept):
         parts.append(f"\\* fewer than {THIN} datasets: an impression, not a result.")
     if absent:
+        told = {name: _collapsed(table, name, found, store) for name in absent}
+        plain = [name for name in absent if not told[name]]
+        entries = [f"- {name}: {words}" for name, words in told.items() if words]
         parts.append("Not run on these data:")
-        parts.append("\n".join(_collapsed(table, name, found, store) for name in absent))
+        parts.append("\n".join([*entries, *([f"- {', '.join(plain)}"] if plain else [])]))
     if table.note:
         parts.append(table.note)
     return "\n\n".join(parts)
@@ -282,7 +286,8 @@ def _index(drawn: dict[str, Path]) -> str:
     ]
     names = "\n".join(TABLES)
     return (
-        "---\norphan: true\n---\n\n# Tables and figures\n\nIn the order of the paper; [the summary](../../RESULTS.md) says what they come to.\n\n"
+        "---\norphan: true\n---\n\n# Tables and figures\n\n"
+        "In the order of the paper; [the summary](../../RESULTS.md) says what they come to.\n\n"
         + grid(["name", "in the paper", "what", "figure"], rows)
         + f"\n\n```{{toctree}}\n:hidden:\n\n{names}\n```\n"
     )

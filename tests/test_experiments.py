@@ -182,7 +182,7 @@ def test_results_are_written_from_the_rows(tmp_path, capsys):
     (nocurl,) = [line for line in pages["dense"].splitlines() if line.startswith("| dense-er8 ") and "nocurl" in line]
     assert "| 2\\* " in nocurl
     assert nocurl.rstrip(" |").endswith("made by earlier code")
-    assert "- lingam\n" in pages["dense"]
+    assert "- sortnregress, equal-variance, equal-variance-bic, pc, ges, grasp, boss, flop, lingam\n" in pages["dense"]
     # One line for a method without rows here, with what the paper has and what stopped it elsewhere.
     (corl,) = [line for line in pages["noise"].splitlines() if "corl" in line]
     assert corl.startswith("- corl: in the paper, SHD: noise-exponential ")
