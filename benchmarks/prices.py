@@ -8,8 +8,6 @@ Bayesian networks, Genetics 198, 2014) come as JSON with the package pgmpy; FOLD
 """
 
 import argparse
-import importlib.util
-import json
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -18,7 +16,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from vec2dag import ALIAS, BIC, DataWarning, metrics, simulate, topological_order
+from experiments.data import network, networks
+from vec2dag import ALIAS, BIC, DataWarning, metrics, simulate
 
 from .tables import RESULTS, Part, Table, say, write
 
@@ -43,23 +42,11 @@ SIMULATED = [
 BUDGET = 10.0
 
 
-def network(folder: Path, name: str, n: int, rng: np.random.Generator) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
-    """A table of ``n`` rows from a Gaussian network, and its graph."""
-    model = json.loads((folder / f"{name}.json").read_text())
-    place = {node: i for i, node in enumerate(model["nodes"])}
-    A = np.zeros((len(place), len(place)), np.uint8)
-    for source, target in model["arcs"]:
-        A[place[source], place[target]] = 1
-    X = np.zeros((n, len(place)))
-    for j in topological_order(A):
-        local = model["cpds"][model["nodes"][j]]
-        X[:, j] = np.sqrt(local["variance"][0]) * rng.standard_normal(n)
-        for term, (weight,) in local["coefficients"].items():
-            X[:, j] += weight * (X[:, place[term]] if term in place else 1.0)
-    return X, A
-
-
 Draw = Callable[[np.random.Generator], tuple[NDArray[np.float64], NDArray[np.uint8]]]
+
+
+def _pair(data: simulate.Dataset) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
+    return data.X, data.A
 
 
 def kinds(folder: Path | None) -> Iterator[tuple[str, Draw]]:
@@ -67,29 +54,22 @@ def kinds(folder: Path | None) -> Iterator[tuple[str, Draw]]:
     if folder is not None:
         for name in NETWORKS:
             for n in (200, 1000):
-                yield f"{name}, n = {n}", lambda rng, name=name, n=n: network(folder, name, n, rng)
+                yield f"{name}, n = {n}", lambda rng, file=folder / f"{name}.json", n=n: _pair(network(file, n, rng))
     for d, k, n in SIMULATED:
 
         def draw(
             rng: np.random.Generator, d: int = d, k: int = k, n: int = n
         ) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
-            data = simulate.linear_gaussian(d=d, k=k, n=n, rng=rng).standardise()
-            return data.X, data.A
+            return _pair(simulate.linear_gaussian(d=d, k=k, n=n, rng=rng).standardise())
 
         yield f"ER-{k}, d = {d}, n = {n}", draw
-
-
-def installed() -> Path | None:
-    """The folder of networks of an installed pgmpy, which is not imported."""
-    found = importlib.util.find_spec("pgmpy")
-    return None if found is None or found.origin is None else Path(found.origin).parent / "utils" / "example_models"
 
 
 def main() -> None:
     """Measure, print, write."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.prices", description=__doc__)
     parser.add_argument("part", choices=["choose", "report"])
-    parser.add_argument("--networks", type=Path, default=installed(), help="folder with magic-niab.json")
+    parser.add_argument("--networks", type=Path, default=networks(None), help="folder with magic-niab.json")
     parser.add_argument("--sets", type=int, default=3)
     parser.add_argument("--results", type=Path, default=RESULTS)
     args = parser.parse_args()

@@ -1,4 +1,4 @@
-"""The command line: ``python -m experiments list | run NAME | show NAME | report | numbers FILE``."""
+"""The command line: ``python -m experiments list | run NAME | show NAME | report | judge | numbers FILE``."""
 
 import argparse
 import os
@@ -14,7 +14,7 @@ from vec2dag._parallel import dask_client
 
 from .methods import METHODS
 from .process import PEERS_PYTHON, ROOT
-from .runner import Limits, jobs_of, run_all, warm_up
+from .runner import Limits, jobs_of, judge, run_all, warm_up
 from .store import RESULTS, Store
 from .tables import TABLES, Run, Table, UsageError, select
 
@@ -57,14 +57,15 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--toy", action="store_true", help="a rehearsal: five nodes and budgets that end at once")
     show = commands.add_parser("show", help="print a table")
     show.add_argument("names", metavar="NAME", nargs="+", help="tables, or all")
-    report = commands.add_parser("report", help="write RESULTS.md and the figures")
-    report.add_argument("--out", type=Path, default=ROOT, help="folder of RESULTS.md and docs/figures")
+    report = commands.add_parser("report", help="write RESULTS.md, docs/results and the figures")
+    report.add_argument("--out", type=Path, default=ROOT, help="folder of RESULTS.md and docs")
+    judge = commands.add_parser("judge", help="prune and compare the graphs of all rows again; runs nothing")
     numbers = commands.add_parser("numbers", help="write the numbers of the rows into pages that ask for them")
     numbers.add_argument("files", metavar="FILE", nargs="+", type=Path, help="Markdown with markers")
     numbers.add_argument("--check", action="store_true", help="write nothing; 1 if a file has other numbers")
-    for command in (run, report):
-        command.add_argument("--data", type=Path, help="folder with gp/ and pnl_gp/, the stored sets")
-    for command in (run, show, report, numbers):
+    for command in (run, judge):
+        command.add_argument("--data", type=Path, help="folder with gp/, pnl_gp/ and networks/, the stored sets")
+    for command in (run, show, report, judge, numbers):
         command.add_argument("--results", type=Path, help="folder of the finished runs (default: experiments/results)")
     return parser
 
@@ -163,7 +164,7 @@ def _show(args: argparse.Namespace) -> int:
 def _report(args: argparse.Namespace) -> int:
     from .report import write
 
-    for file in write(_finished(args), args.out, _folder(args)):
+    for file in write(_finished(args), args.out):
         print(file)
     return 0
 
@@ -179,7 +180,12 @@ def _numbers(args: argparse.Namespace) -> int:
     return int(args.check and bool(found))
 
 
-_COMMANDS = {"list": _list, "run": _run, "show": _show, "report": _report, "numbers": _numbers}
+def _judge(args: argparse.Namespace) -> int:
+    judge(_finished(args), _folder(args))
+    return 0
+
+
+_COMMANDS = {"list": _list, "run": _run, "show": _show, "report": _report, "judge": _judge, "numbers": _numbers}
 
 if __name__ == "__main__":
     sys.exit(main())

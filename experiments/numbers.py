@@ -99,16 +99,13 @@ class Numbers:
 
     def __init__(self, store: Store | None = None) -> None:
         self.store = Store() if store is None else store
-        self._lines: dict[str, list[Line]] = {}
 
     def line(self, table: str, cell: str, method: str, pruning: str | None = None) -> Line:
         """A row of a table, with the first of its prunings unless one is named."""
         if table not in TABLES:
             raise UsageError(f"there is no table {table!r}; tables: {', '.join(TABLES)}")
-        if table not in self._lines:
-            self._lines[table] = list(lines(TABLES[table], self.store))
         wanted = pruning or TABLES[table].prunings[0]
-        found = [line for line in self._lines[table] if (line.cell, line.name) == (cell, method)]
+        found = [line for line in lines(TABLES[table], self.store) if (line.cell, line.name) == (cell, method)]
         for line in found:
             if line.pruning == wanted:
                 return line

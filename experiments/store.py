@@ -45,9 +45,17 @@ class Store:
     def __init__(self, folder: Path = RESULTS) -> None:
         self.folder = folder
         self.rows: dict[Key, Row] = {}
+        self._by_kind: dict[Kind, dict[int, Row]] = {}
+        self.added = 0
         for file in sorted(folder.glob("*.jsonl")):
             for row in _read(file):
-                self.rows[key(row)] = row
+                self.keep(row)
+
+    def keep(self, row: Row) -> None:
+        """Take a row in, in memory alone (see :meth:`compact`)."""
+        self.added += 1
+        self.rows[key(row)] = row
+        self._by_kind.setdefault(kind(row), {})[row["seed"]] = row
 
     def add(self, row: Row) -> None:
         """Append a row, to the disk as well."""
@@ -57,7 +65,7 @@ class Store:
         torn = file.exists() and not _ends_with_newline(file)
         with file.open("a", encoding="utf-8") as stream:
             stream.write(("\n" if torn else "") + json.dumps(row, separators=(",", ":")) + "\n")
-        self.rows[key(row)] = row
+        self.keep(row)
 
     def get(self, data: str, seed: int, method: str, settings: dict[str, Any]) -> Row | None:
         """The row of a run, if there is one."""
@@ -65,9 +73,24 @@ class Store:
 
     def series(self, data: str, method: str, settings: dict[str, Any]) -> list[Row]:
         """Rows of a method on all sets of a kind, in the order of the sets."""
-        wanted = kind({"data": data, "method": method, "settings": settings})
-        found = [row for (of, _), row in self.rows.items() if of == wanted]
-        return sorted(found, key=lambda row: row["seed"])
+        found = self._by_kind.get(kind({"data": data, "method": method, "settings": settings}), {})
+        return [found[seed] for seed in sorted(found)]
+
+    def of(self, method: str, settings: dict[str, Any]) -> list[Row]:
+        """Rows of a method with its settings on any data."""
+        wanted = json.dumps(settings, sort_keys=True)
+        return [row for ((_, name, chosen), _), row in self.rows.items() if (name, chosen) == (method, wanted)]
+
+    def compact(self) -> None:
+        """Rewrite the files with the rows that count, one for every run."""
+        by_file: dict[str, list[Row]] = {}
+        for row in self.rows.values():
+            by_file.setdefault(f"{row['method']}.jsonl", []).append(row)
+        for name, rows in by_file.items():
+            text = "".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows)
+            beside = self.folder / f"{name}.new"
+            beside.write_text(text, encoding="utf-8")
+            beside.replace(self.folder / name)
 
 
 def problem(row: Row) -> str:

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from statistics import fmean, median, stdev
+from weakref import WeakKeyDictionary
 
 from .code import stale
 from .store import Row, Store, problem
 from .tables import TABLES, Run, Table
 
 PAPER = Path(__file__).with_name("paper.csv")
+THIN = 3  # fewer datasets are an impression
 
 
 @dataclass(frozen=True)
@@ -111,11 +113,24 @@ def _line(table: Table, cell: str, run: Run, pruning: str, store: Store) -> Line
     )
 
 
-def lines(table: Table, store: Store) -> Iterator[Line]:
+# Lines of a store by table, with the number of rows that they are of.
+_FOUND: "WeakKeyDictionary[Store, dict[str, tuple[int, Table, list[Line]]]]" = WeakKeyDictionary()
+
+
+def lines(table: Table, store: Store) -> list[Line]:
     """Lines of a table by pruning and cell: those run here, then those that are only quoted.
 
     A method that was not run and has no published number has no line.
     """
+    known = _FOUND.setdefault(store, {})
+    added, of, found = known.get(table.name, (-1, None, []))
+    if added != store.added or of is not table:
+        found = list(_lines(table, store))
+        known[table.name] = (store.added, table, found)
+    return found
+
+
+def _lines(table: Table, store: Store) -> Iterator[Line]:
     for pruning in table.prunings:
         for cell in table.cells:
             for run in table.runs:

@@ -102,13 +102,21 @@ def host() -> None:
     """Fork for every folder that is named on stdin; the number of the process and its exit code go to stdout."""
     answers = os.fdopen(os.dup(1), "w")
     silence = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(silence, 1)  # what an import prints is no answer
+    for stream in (1, 2):
+        os.dup2(silence, stream)  # what an import prints is no answer
+    warm: set[str] = set()
     for line in sys.stdin:
         folder = Path(line.rstrip("\n"))
         job = json.loads((folder / "job.json").read_text(encoding="utf-8"))
-        # What is wrong with an import is told by the run, which has a log.
+        method, settings = METHODS[job["method"]], job["settings"]
+        kind = json.dumps([job["method"], settings], sort_keys=True)
+        # What is wrong with an import or a setting is told by the run, which has a log.
         with contextlib.suppress(Exception):
-            _loaded(METHODS[job["method"]])
+            function = _loaded(method)
+            if method.library and kind not in warm:
+                # Compiled kernels are loaded once, as other packages have theirs when they are imported.
+                function(np.load(folder / "X.npy")[:100, :5], np.random.default_rng(0), **settings | method.toy)
+        warm.add(kind)
         pid = os.fork()
         if pid == 0:
             _forked(folder)
