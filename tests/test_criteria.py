@@ -73,7 +73,7 @@ def links_and_total(criterion, rng):
 def test_links_are_those_of_the_kernels(criterion, rng):
     compiled = criterion.compiled(N, D)
     for residual in rng.lognormal(sigma=4, size=50):
-        assert _kernels.link(residual, compiled) == pytest.approx(float(criterion.link(residual)), rel=1e-14)
+        assert _kernels.link(residual, 1.0, compiled) == pytest.approx(float(criterion.link(residual)), rel=1e-14)
 
 
 @every_criterion
@@ -100,7 +100,7 @@ def test_changes_are_those_of_the_kernels(criterion, rng):
 def test_scores_of_the_kernels_are_fits_minus_prices(criterion, rng):
     residuals, parents = rng.lognormal(size=(30, D)), rng.integers(0, D, (30, D))
     out = np.empty(30)
-    _kernels.combine_batch(residuals, parents, criterion.compiled(N, D), out)
+    _kernels.combine_batch(residuals, parents, np.ones(D), criterion.compiled(N, D), out)
     prices = criterion.prices(N, D)[parents].sum(axis=1)
     fits = np.array([criterion.unpriced(float(criterion.link(row).sum()), D) for row in residuals])
     np.testing.assert_allclose(out, fits - criterion.penalty(N, D) * prices, rtol=1e-12)

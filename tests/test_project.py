@@ -38,7 +38,7 @@ ENVIRONMENT = os.environ | {"PYTHONPATH": str(PACKAGE.parent), "MPLBACKEND": "Ag
 # Every room may import itself and those above it in this list, without cycles.
 LAYERS = (
     {"_kernels", "_sampling", "_smoothing", "_compiled", "_checks", "_parallel", "_settings"},
-    {"graph", "knowledge", "columns", "moments", "files"},
+    {"graph", "knowledge", "columns", "moments", "files", "interventions"},
     {"scores", "jacobian", "metrics", "simulate", "datasets", "layout", "interop"},
     {"search"},
     {"prune", "sb3"},

@@ -13,7 +13,18 @@ if TYPE_CHECKING:
     from .confidence.posterior import Posterior, posterior
     from .confidence.shares import Bootstrap
     from .estimator import ALIAS
-    from .graph import cpdag, dag2vec, is_dag, maximally_oriented, skeleton, topological_order, vec2dag, vec_dim
+    from .graph import (
+        cpdag,
+        dag2vec,
+        interventional_cpdag,
+        is_dag,
+        maximally_oriented,
+        skeleton,
+        topological_order,
+        vec2dag,
+        vec_dim,
+    )
+    from .interventions import Interventions
     from .jacobian import score_order
     from .knowledge import Knowledge, lagged
     from .moments import Moments
@@ -62,6 +73,7 @@ __all__ = [
     "DataWarning",
     "GaussianPolicy",
     "GaussianProcess",
+    "Interventions",
     "Knowledge",
     "LearnedProcess",
     "LeastSquares",
@@ -87,6 +99,7 @@ __all__ = [
     "exact_search",
     "insertion_search",
     "interop",
+    "interventional_cpdag",
     "is_dag",
     "lagged",
     "maximally_oriented",
@@ -111,6 +124,7 @@ _HOMES = {
     "graph": (
         "cpdag",
         "dag2vec",
+        "interventional_cpdag",
         "is_dag",
         "maximally_oriented",
         "skeleton",
@@ -118,6 +132,7 @@ _HOMES = {
         "vec2dag",
         "vec_dim",
     ),
+    "interventions": ("Interventions",),
     "jacobian": ("score_order",),
     "knowledge": ("Knowledge", "lagged"),
     "moments": ("Moments",),

@@ -3,16 +3,22 @@
 Every kernel releases the GIL; parallelism over graphs comes from outside (:func:`vec2dag._parallel.run_chunks`).
 Indices follow the package: ``A[b, i, j] = 1`` means ``i -> j`` in graph ``b``.
 
-The linear statistics ``stats`` are four arrays, made by :class:`vec2dag.scores.linear.LinearOnTable`:
+The linear statistics ``stats`` are six arrays, made by :class:`vec2dag.scores.linear.LinearOnTable` and, where nodes
+are regressed on different rows of a table, by :class:`vec2dag.scores.regimes.Regimes`. Nodes with the same rows are a
+group ``g``; without interventions there is one.
 
-``C`` (d, d)
+``C`` (groups, d, d)
     second moments scaled to a unit diagonal (correlations, when the data are centred);
-``F`` (d, r)
+``F`` (groups, d, r)
     row ``j`` is column ``j`` of the triangular factor of the same scaled data, so ``C = F F'`` up to rounding;
 ``scale`` (d,)
     what a residual ratio is multiplied by to become a mean squared residual;
 ``base`` (d,)
-    the mean squared residual of a node without parents.
+    the mean squared residual of a node without parents;
+``group`` (d,)
+    whose statistics the regressions of a node are from;
+``weight`` (groups,)
+    what the link of a node counts, by its rows: 1 on average over the nodes.
 
 A ``criterion`` is four numbers and arrays, made by :meth:`vec2dag.scores.criteria.Criterion.compiled`:
 
@@ -135,10 +141,10 @@ def kahn(A, order):
 
 
 @_kernel
-def link(residual, criterion):
-    """What a criterion sums over nodes: ``ln r`` for bic-nv, ``r`` otherwise."""
+def link(residual, weight, criterion):
+    """What a criterion sums over nodes: ``w ln r`` for bic-nv, ``w r`` otherwise, with the weight of the node."""
     kind, _, offset, _ = criterion
-    return math.log(residual + offset) if kind == BIC_NV else residual + offset
+    return weight * (math.log(residual + offset) if kind == BIC_NV else residual + offset)
 
 
 @_kernel
@@ -156,13 +162,13 @@ def change(delta, total, d, criterion):
 
 
 @_kernel
-def combine_batch(residuals, parents, criterion, out):
-    """Scores ``out`` (B,) from mean squared residuals and numbers of parents, each (B, d)."""
+def combine_batch(residuals, parents, weight, criterion, out):
+    """Scores ``out`` (B,) from mean squared residuals and numbers of parents, each (B, d), and weights (d,)."""
     d = residuals.shape[1]
     for b in range(residuals.shape[0]):
         total, paid = 0.0, 0.0
         for i in range(d):
-            total += link(residuals[b, i], criterion)
+            total += link(residuals[b, i], weight[i], criterion)
             paid += criterion[3][parents[b, i]]
         out[b] = unpriced(total, d, criterion) - criterion[1] * paid
 
@@ -226,10 +232,10 @@ def residual_ratio(C, F, node, parents, k, L, Q):
 @_kernel
 def linear_residuals(A, stats, out):
     """Mean squared residuals ``out`` (B, d) of every node of every graph ``A`` (B, d, d)."""
-    C, F, scale, base = stats
-    d = C.shape[0]
+    C, F, scale, base, group, _ = stats
+    _, d, r = F.shape
     L = np.empty((d + 1, d))
-    Q = np.empty((d + 1, F.shape[1]))
+    Q = np.empty((d + 1, r))
     parents = np.empty(d, np.int64)
     count = np.empty(d, np.int64)
     lists = np.empty((d, d), np.int32)
@@ -245,7 +251,8 @@ def linear_residuals(A, stats, out):
             k = count[j]
             for a in range(k):
                 parents[a] = lists[j, a]
-            out[b, j] = scale[j] * residual_ratio(C, F, j, parents, k, L, Q) if k > 0 else base[j]
+            g = group[j]
+            out[b, j] = scale[j] * residual_ratio(C[g], F[g], j, parents, k, L, Q) if k > 0 else base[j]
 
 
 # --- one node against all others ----------------------------------------------------------------------------------
@@ -362,11 +369,11 @@ def toggle_ratios(C, F, i, parents, k, ill, W, v, inverse, Q, toggled, prefix):
 @_kernel
 def toggle_links(A, stats, criterion, table):
     """``table[i, j]``: change of the link of node ``i`` when ``j -> i`` is toggled in ``A`` (d, d); returns links."""
-    C, F, scale, base = stats
-    d = C.shape[0]
+    C, F, scale, base, group, weight = stats
+    _, d, r = F.shape
     W = np.empty((d + 1, d))
     inverse = np.empty((d, d))
-    Q = np.empty((d + 2, F.shape[1]))
+    Q = np.empty((d + 2, r))
     v, toggled, prefix = np.empty(d), np.empty(d), np.empty(d + 1)
     parents = np.empty(d + 1, np.int64)
     links = np.empty(d)
@@ -376,11 +383,12 @@ def toggle_links(A, stats, criterion, table):
             if A[j, i]:
                 parents[k] = j
                 k += 1
-        toggle_ratios(C, F, i, parents, k, ILL_FOR_SEARCH, W, v, inverse, Q, toggled, prefix)
-        links[i] = link(scale[i] * prefix[k] if k > 0 else base[i], criterion)
+        g = group[i]
+        toggle_ratios(C[g], F[g], i, parents, k, ILL_FOR_SEARCH, W, v, inverse, Q, toggled, prefix)
+        links[i] = link(scale[i] * prefix[k] if k > 0 else base[i], weight[g], criterion)
         for j in range(d):
             alone = k == 1 and A[j, i]
-            table[i, j] = link(base[i] if alone else scale[i] * toggled[j], criterion) - links[i]
+            table[i, j] = link(base[i] if alone else scale[i] * toggled[j], weight[g], criterion) - links[i]
         table[i, i] = 0.0
     return links
 
@@ -503,24 +511,25 @@ def local_changes(t, order, A, bits, stats, criterion, allowed, restricted, spac
     when the parents of i are the first q of its neighbours, in order of potential, that may be parents. Returns its
     link and its number of parents.
     """
-    C, F, scale, base = stats
+    i = order[t]
+    g, scale, base = stats[4][i], stats[2][i], stats[3][i]
+    C, F, weight = stats[0][g], stats[1][g], stats[5][g]
     W, v, inverse, Q, toggled, prefix, near = space
     d = C.shape[0]
-    i = order[t]
     k = np.int64(0)
     for s in range(t):
         if A[order[s], i]:
             near[k] = order[s]
             k += 1
     toggle_ratios(C, F, i, near, k, ILL_FOR_GRADIENT, W, v, inverse, Q, toggled, prefix)
-    own = link(scale[i] * prefix[k] if k > 0 else base[i], criterion)
+    own = link(scale * prefix[k] if k > 0 else base, weight, criterion)
     for j in range(d):
-        table[i, j] = link(scale[i] * toggled[j], criterion) - own
+        table[i, j] = link(scale * toggled[j], weight, criterion) - own
     if k == 1:
-        table[i, near[0]] = link(base[i], criterion) - own
-    after[i, 0] = link(base[i], criterion) - own
+        table[i, near[0]] = link(base, weight, criterion) - own
+    after[i, 0] = link(base, weight, criterion) - own
     for a in range(1, k + 1):
-        after[i, a] = link(scale[i] * prefix[a], criterion) - own
+        after[i, a] = link(scale * prefix[a], weight, criterion) - own
     m = k
     for s in range(t + 1, d):
         if bits[i, order[s]] and (not restricted or allowed[order[s], i]):
@@ -541,7 +550,7 @@ def local_changes(t, order, A, bits, stats, criterion, allowed, restricted, spac
                 value -= W[b, u] * W[b, j]
             W[a, j] = value * s
         left = max(left - W[a, i] * W[a, i], FLOOR)
-        after[i, a + 1] = link(scale[i] * left, criterion) - own
+        after[i, a + 1] = link(scale * left, weight, criterion) - own
     return own, k
 
 
@@ -631,7 +640,7 @@ def conditional_batch(
     ``sum_q (R_q - R_{q-1}) phi(x_q) / sigma_i`` and ``sum_q (R_q - R_{q-1}) phi(x_q) x_q``, ``x_q`` the standardised
     potential of its q-th neighbour and ``R_q`` the reward with ``i`` placed after q of them.
     """
-    d, r = stats[1].shape
+    _, d, r = stats[1].shape
     p, rank = np.empty(d), np.empty(d)
     A, bits = np.empty((d, d), np.uint8), np.empty((d, d), np.uint8)
     space = (
@@ -663,21 +672,22 @@ def conditional_batch(
 
 
 @_kernel
-def worth_of_edges(criterion, total, d, worth):
-    """By how much parent number k + 1 must lower the mean squared residual to be worth its price: ``worth`` (d,).
+def worth_of_edges(criterion, total, d, weight, worth):
+    """By how much parent number k + 1 must lower the link to be worth its price: ``worth[g, k]`` for the nodes of g.
 
-    For bic-nv the share ``1 - exp(-d price)`` of what is left. Under equal variances the amount follows the total of
-    the residuals, ``ln((T - gain) / T) = -price``.
+    For bic-nv the share ``1 - exp(-d price / weight)`` of what is left of the variance. Under equal variances the
+    amount follows the total of the links, ``ln((T - gain) / T) = -price``.
     """
     kind, penalty, _, prices = criterion
-    for k in range(d):
-        price = penalty * (prices[k + 1] - prices[k])
-        if kind == BIC_NV:
-            worth[k] = 1.0 - math.exp(-d * price)
-        elif kind == LS:
-            worth[k] = d * price
-        else:
-            worth[k] = total * (1.0 - math.exp(-price))
+    for g in range(weight.shape[0]):
+        for k in range(d):
+            price = penalty * (prices[k + 1] - prices[k])
+            if kind == BIC_NV:
+                worth[g, k] = 1.0 - math.exp(-d * price / max(weight[g], TINY))
+            elif kind == LS:
+                worth[g, k] = d * price
+            else:
+                worth[g, k] = total * (1.0 - math.exp(-price))
 
 
 @_kernel
@@ -781,10 +791,10 @@ def exchange_gains(a, k, W, v, c, inverse, beta, precision, row):
 
 
 @_kernel
-def net_gain(more, left, worth, scale, kind):
+def net_gain(more, left, worth, scale, weight, kind):
     """What is gained, in units of links and at least a little, when ``left`` changes by ``more`` for a price."""
     if kind == BIC_NV:
-        return max(math.log(1.0 - worth) - math.log(max(1.0 + more / left, ALMOST_NOTHING)), LEAST_NET)
+        return max(weight * (math.log(1.0 - worth) - math.log(max(1.0 + more / left, ALMOST_NOTHING))), LEAST_NET)
     return max(-more * scale - worth, LEAST_NET)
 
 
@@ -799,11 +809,14 @@ def climb_parents(problem, x, allowed, exact, parents, k, gains, space):
     ``exact`` everything is computed on the factor, otherwise from correlations. Returns the number of parents and what
     they leave of the variance; -1 and 1 where rounding could decide.
     """
-    (C, F, scales, _), criterion, worth, _, limits, (required, permitted, _, _) = problem
+    stats, criterion, worths, _, limits, (required, permitted, _, _) = problem
+    g = stats[4][x]
+    C, F, weight, worth = stats[0][g], stats[1][g], stats[5][g], worths[g]
     W, inverse, Y, reals, bytes_, _ = space
     v, c, row, alone, beta, precision = reals[0], reals[1], reals[2], reals[3], reals[4], reals[5]
     taken = bytes_[0]
-    kind, scale = criterion[0], scales[x]
+    # What a residual ratio is in units of links, where these are no logarithms.
+    kind, scale = criterion[0], stats[2][x] * weight
     d, r = F.shape
     for j in range(d):
         taken[j] = 0
@@ -882,7 +895,7 @@ def climb_parents(problem, x, allowed, exact, parents, k, gains, space):
         for j in range(d):
             gains[j] = 0.0
             if room and not allowed[j] and permitted[x, j] and alone[j] > threshold:
-                gains[j] = net_gain(-alone[j], left, worth[k], scale, kind)
+                gains[j] = net_gain(-alone[j], left, worth[k], scale, weight, kind)
         leaves, u = np.int64(-1), np.int64(-1)
         most = 0.0
         # A node that its parents determine has nothing left that others could explain better.
@@ -897,7 +910,7 @@ def climb_parents(problem, x, allowed, exact, parents, k, gains, space):
                     row[j] = 0.0
                 elif not allowed[j]:
                     if row[j] > cost + least and permitted[x, j]:
-                        gains[j] = max(gains[j], net_gain(cost - row[j], left, 0.0, scale, kind))
+                        gains[j] = max(gains[j], net_gain(cost - row[j], left, 0.0, scale, weight, kind))
                     row[j] = 0.0
             best = largest(row) - cost
             if best > max(most + TIE * left, least):
@@ -916,7 +929,7 @@ def climb_parents(problem, x, allowed, exact, parents, k, gains, space):
             gains[parents[a]] = -LEAST_NET
         else:
             cost = beta[a] * beta[a] / precision[a]
-            gains[parents[a]] = -net_gain(-cost, left + cost, worth[k - 1], scale, kind)
+            gains[parents[a]] = -net_gain(-cost, left + cost, worth[k - 1], scale, weight, kind)
     return k, left
 
 
@@ -927,7 +940,7 @@ def select(x, limit, toggled, toggle, parents, k, problem, place, space, gains, 
     Climbs from those of ``parents[:k]`` that are allowed, see :func:`climb_parents`, and leaves there what it finds;
     returns the link of the residual and the number of parents.
     """
-    (_, _, scale, base), criterion = problem[0], problem[1]
+    (_, _, scale, base, group, weight), criterion = problem[0], problem[1]
     permitted = problem[5][1][x]
     allowed, start = space[4][1], space[5][0]
     counts[SELECTIONS] += 1
@@ -946,7 +959,7 @@ def select(x, limit, toggled, toggle, parents, k, problem, place, space, gains, 
         for a in range(m):
             parents[a] = start[a]
         found, ratio = climb_parents(problem, x, allowed, np.int64(1), parents, m, gains, space)
-    return link(scale[x] * ratio if found > 0 else base[x], criterion), found
+    return link(scale[x] * ratio if found > 0 else base[x], weight[group[x]], criterion), found
 
 
 @_step
@@ -1205,7 +1218,7 @@ def select_all(stop, problem, limits, state, space, touched, counts, sums):
     d = place.shape[0]
     while counts[ROUNDS] > 0 and counts[SELECTIONS] < stop:
         if counts[NODE] == 0:
-            worth_of_edges(criterion, sums[TOTAL], d, worth)
+            worth_of_edges(criterion, sums[TOTAL], d, problem[0][5], worth)
             # Once the total has settled, what a node can gain at most hardly changes any more.
             for i in range(d if kind == BIC_EV and counts[SWEEPS] == 0 else 0):
                 bound[i] = np.nan
@@ -1268,7 +1281,7 @@ def search_orders(problem, limits, state, kept, space, marks, counts, sums, stre
 
     Parameters
     ----------
-    problem : statistics, criterion, ``worth`` (d,), ``bound`` (d,), greatest numbers of parents (d,), what is known
+    problem : statistics, criterion, ``worth`` (groups, d), ``bound`` (d,), most parents (d,), what is known
         Of what is known the first two arrays are transposed: a row has the parents of a node. Parents that are required
         are there from the start, and the order respects what comes before what.
     limits : array (d,)

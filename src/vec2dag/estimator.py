@@ -33,7 +33,9 @@ from ._checks import (
     default_names,
     flag,
     frame_labels,
+    listing,
     quoted,
+    shown,
     warn,
 )
 from ._parallel import OutOfTime, effective_jobs, one_blas_thread, until
@@ -44,7 +46,8 @@ from .edges import EdgeTable, removed_edges
 from .files.atomic import PathLike, as_json, write_together
 from .files.graphs import graph_files, to_networkx
 from .files.tables import columns_file
-from .graph import as_adjacency, cpdag, maximally_oriented, skeleton, topological_order
+from .graph import as_adjacency, cpdag, interventional_cpdag, maximally_oriented, skeleton, topological_order
+from .interventions import Interventions, without_targets
 from .jacobian import score_order
 from .knowledge import Knowledge
 from .metrics import r2_scores, sortability
@@ -55,7 +58,9 @@ from .scores import (
     REGRESSIONS,
     Criterion,
     GraphScore,
+    Linear,
     LinearOnTable,
+    Regimes,
     Score,
     SklearnRegression,
     as_criterion,
@@ -198,7 +203,7 @@ class ALIAS(BaseEstimator):
         The DAG with the best score, before pruning.
     cpdag_ : array of shape (d, d), uint8
         Only for linear ``"bic-nv"`` and ``"ebic-nv"``, which cannot tell members of a Markov equivalence class apart: 1
-        in both directions where neither the data nor what is known determine the direction.
+        in both directions where neither the data, with what was set in them, nor what is known determine the direction.
     edges_ : EdgeTable
         The edges with names, strongest first; ``pandas.DataFrame(model.edges_)`` is a frame of them.
     prune_table_ : list of Verdict
@@ -237,6 +242,10 @@ class ALIAS(BaseEstimator):
         Names of the columns, and the levels of those that are categories.
     moments_ : Moments
         Number of rows, mean and scatter of the table, in the units of ``weights_``.
+    interventions_ : Interventions or None
+        Which columns were set in which rows.
+    node_moments_ : list of d Moments
+        Of the rows in which each node was not set: ``moments_`` where there are no interventions.
     n_samples_ : int
         Rows of the table.
     n_features_in_ : int
@@ -326,7 +335,7 @@ class ALIAS(BaseEstimator):
         settings = {"criterion": "bic-ev", "algorithm": sb3.PPO(), "init": "random", "refine": False}
         return cls(**(settings | parameters))
 
-    def fit(self, X: Any, y: Any = None, *, names: Sequence[str] | None = None) -> "ALIAS":
+    def fit(self, X: Any, y: Any = None, *, names: Sequence[str] | None = None, interventions: Any = None) -> "ALIAS":
         """Estimate the causal DAG of a table.
 
         Parameters
@@ -336,6 +345,11 @@ class ALIAS(BaseEstimator):
         y : ignored
         names : sequence of str, optional
             Names of the columns of an array that has none.
+        interventions : sequence of n entries, array of bool of shape (n, d), Interventions, or str, optional
+            Which columns were set by somebody in every row, so that their causes did not act there: names or positions
+            as :meth:`vec2dag.Interventions.of` takes them, None where nothing was set; or the label of the column of
+            the data frame that holds them, which is then no variable. A node is regressed on the rows in which it was
+            not set.
 
         Returns
         -------
@@ -343,8 +357,9 @@ class ALIAS(BaseEstimator):
         """
         start = time.perf_counter()
         fitted = self._unfitted()
+        X, interventions = without_targets(X, interventions)
         with one_blas_thread(), collected_warnings() as fitted.notes_, announce_compilation():
-            fitted._fit(X, names, start)
+            fitted._fit(X, names, interventions, start)
         fitted.seconds_ = time.perf_counter() - start
         # Only now: a fit that fails leaves the estimator as it was.
         self.__dict__ = fitted.__dict__
@@ -357,7 +372,7 @@ class ALIAS(BaseEstimator):
             delattr(fresh, name)
         return fresh
 
-    def _fit(self, X: Any, names: Sequence[str] | None, start: float) -> None:
+    def _fit(self, X: Any, names: Sequence[str] | None, interventions: Any, start: float) -> None:
         self._check_parameters()
         # As they are now: settings may be shared, and changed later.
         self.parameters_ = {
@@ -365,13 +380,14 @@ class ALIAS(BaseEstimator):
             for name, value in self.get_params(deep=False).items()
         }
         data = self._validate(X, names)
+        self.interventions_ = self._interventions(interventions, data)
         moments = data if isinstance(data, Moments) else Moments.of(data, self._names)
         self.standardized_ = self._standardises()
         self._units = moments.mean, np.sqrt(moments.variances()) if self.standardized_ else np.ones_like(moments.mean)
         if self.standardized_:
             moments = moments.standardised()
         self.moments_ = moments
-        linear = LinearOnTable(moments)
+        linear = self._linear_on(data, moments)
         # Searches end in other local optima if columns are in another order: they are always put in the same.
         d = self.n_features_in_
         self._columns = moments.canonical_order() if is_criterion(self.criterion) else np.arange(d)
@@ -416,6 +432,34 @@ class ALIAS(BaseEstimator):
                 found, A = self._pruned_in_time(pruner, data, linear, found)
         self._describe(found, A, linear, score)
         self._diagnose(moments, score)
+
+    def _interventions(self, interventions: Any, data: NDArray[np.float64] | Moments) -> Interventions | None:
+        """What was set in which rows; None where nothing was."""
+        if interventions is None:
+            return None
+        if isinstance(data, Moments):
+            raise ValueError(
+                "interventions need the rows of the table, X is Moments: those in which a column was set have to be "
+                "told from the others"
+            )
+        if not is_criterion(self.criterion):
+            raise ValueError(
+                f"interventions have no effect on criterion={brief(self.criterion)}, which has its own data, or none: "
+                "give them to Score(X, ..., interventions=...)"
+            )
+        found = Interventions.of(interventions, self._names, len(data))
+        for sentence in found.doubts():
+            warn(sentence, DataWarning)
+        return None if found.trivial else found
+
+    def _linear_on(self, data: Any, moments: Moments) -> LinearOnTable | Regimes:
+        """Linear regressions in the order of the table, of every node on the rows in which it was not set."""
+        if self.interventions_ is None:
+            self.node_moments_ = [moments] * len(moments.names)
+            return LinearOnTable(moments)
+        regimes = Regimes(self._prepared(data), Linear(), self.interventions_)
+        self.node_moments_ = regimes.by_node()
+        return regimes
 
     # The steps of fit, in the order of their use.
 
@@ -524,11 +568,13 @@ class ALIAS(BaseEstimator):
         """What is maximised."""
         if not is_criterion(self.criterion):
             return as_score(self.criterion, len(moments.names))
-        regression = describe(self.regression)
+        regression, targets = describe(self.regression), self.interventions_
         rows = getattr(regression, "needs_rows", True) and not isinstance(data, Moments)
         moments = moments.taken(self._columns)
-        table = self._prepared(data)[:, self._columns] if rows else moments
-        return Score(table, regression, self.criterion, n_jobs=self.n_jobs, names=moments.names)
+        table = self._prepared(data)[:, self._columns] if rows or targets is not None else moments
+        if targets is not None:
+            targets = targets.taken(self._columns)
+        return Score(table, regression, self.criterion, n_jobs=self.n_jobs, names=moments.names, interventions=targets)
 
     def _prepared(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """A copy of a table as regressions get it: centred, and standardised if asked, by the table of fit."""
@@ -569,7 +615,7 @@ class ALIAS(BaseEstimator):
         return None if self.checkpoint is None else Checkpoint(self.checkpoint, any_seed=self.random_state is None)
 
     def _pruned_in_time(
-        self, pruner: Any, data: Any, linear: LinearOnTable, found: SearchResult
+        self, pruner: Any, data: Any, linear: LinearOnTable | Regimes, found: SearchResult
     ) -> tuple[SearchResult, NDArray[np.uint8]]:
         """What was found, and its graph after pruning, or before it if that had to end; sets ``prune_table_``."""
         self.prune_table_: list[pruning.Verdict] = []
@@ -585,11 +631,13 @@ class ALIAS(BaseEstimator):
             return replace(found, stopped="interrupted"), found.A.copy()
 
     def _pruned(
-        self, pruner: Any, data: Any, linear: LinearOnTable, A: NDArray[np.uint8]
+        self, pruner: Any, data: Any, linear: Any, A: NDArray[np.uint8]
     ) -> tuple[NDArray[np.uint8], list[pruning.Verdict]]:
         """The graph after pruning, and the verdicts on its edges."""
         if pruner is None:
             return A.copy(), []
+        if self.interventions_ is not None:
+            return self._pruned_by_regime(pruner, data, linear, A)
         verdicts: list[pruning.Verdict] = []
         if hasattr(pruner, "explain"):
             rows = getattr(pruner, "needs_rows", True)
@@ -613,7 +661,26 @@ class ALIAS(BaseEstimator):
             )
         return pruned, verdicts
 
-    def _describe(self, found: SearchResult, A: NDArray[np.uint8], linear: LinearOnTable, score: GraphScore) -> None:
+    def _pruned_by_regime(
+        self, pruner: Any, data: Any, linear: Regimes, A: NDArray[np.uint8]
+    ) -> tuple[NDArray[np.uint8], list[pruning.Verdict]]:
+        """The same for the edges into the nodes of one regime after the other, on its rows and columns."""
+        pruned, verdicts = A.copy(), []
+        for nodes, rows, part, columns, _ in linear.regimes:
+            own, inside = np.zeros_like(A), np.ix_(columns, columns)
+            own[:, nodes] = A[:, nodes]
+            of = copy(self)
+            of.interventions_ = None
+            of._constraints, of._names = self._constraints.taken(columns), part.names
+            kept, found = of._pruned(pruner, data[rows][:, columns], part, own[inside])
+            own[inside] -= kept
+            pruned -= own
+            verdicts += [replace(v, source=int(columns[v.source]), target=int(columns[v.target])) for v in found]
+        return pruned, sorted(verdicts, key=lambda v: (v.source, v.target))
+
+    def _describe(
+        self, found: SearchResult, A: NDArray[np.uint8], linear: LinearOnTable | Regimes, score: GraphScore
+    ) -> None:
         self._criterion_name, self._linear = score.name, score.linear is not False
         # For whoever asks the same score something else, with the columns as they are in the table.
         self.regression_ = None
@@ -630,9 +697,15 @@ class ALIAS(BaseEstimator):
         self.known_ = A.astype(bool) & (known.required | ~known.allowed.T)
         if score.score_equivalent:
             # An edge that was free before pruning stays free: pruning must not create a collider.
-            by_data = cpdag(self.adjacency_raw_)
+            by_data = self._essential(self.adjacency_raw_)
             self.cpdag_ = maximally_oriented(by_data, known.required, known.allowed) * skeleton(A)
             self.known_ = A.astype(bool) & (known.required | (by_data & by_data.T & ~self.free_))
+
+    def _essential(self, A: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """The class of graphs (d, d) that no score of this table can tell from ``A``."""
+        if self.interventions_ is None:
+            return cpdag(A)
+        return interventional_cpdag(A, self.interventions_.patterns)
 
     def _diagnose(self, moments: Moments, score: GraphScore) -> None:
         """How well the scale of the columns alone would have sorted the estimated graph."""
@@ -654,8 +727,11 @@ class ALIAS(BaseEstimator):
 
     # What a fitted model says.
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, *, interventions: Any = None) -> float:
         """Average log-likelihood of the rows of ``X`` (m, d) under the estimated DAG; higher is better.
+
+        With ``interventions``, as of :meth:`fit`, values that were set do not count: every node has its average over
+        the rows in which it was not, and the averages add up.
 
         Regressions, and Gaussian noise of the variances that they left, are those of the rows of ``fit``: on other
         rows this is a held-out measure. It is in the units of the table whatever the criterion was, so that models
@@ -668,17 +744,26 @@ class ALIAS(BaseEstimator):
                 "score(X) needs a criterion such as 'bic-nv' and a regression that can be fitted to the table; "
                 f"criterion={brief(self.parameters_['criterion'])} holds its own data, or has none"
             )
+        X, interventions = without_targets(X, interventions)
         with warnings.catch_warnings():
             # Names may have been given beside an array: that the next array has none is no surprise.
             warnings.filterwarnings("ignore", "X does not have valid feature names")
             values = self._prepared(validate_data(self, X, reset=False, dtype=np.float64, ensure_min_samples=1))
-        density = 0.0
-        for node in range(values.shape[1]):
-            parents = np.flatnonzero(self.adjacency_matrix_[:, node]).tolist()
+        counted = np.ones(values.shape, dtype=bool)
+        if interventions is not None:
+            told = Interventions.of(interventions, self._names, len(values))
+            counted = ~told.is_set[told.rows]
+        if self.interventions_ is not None:
+            # Of nodes that were set wherever it was fitted it knows nothing.
+            counted[:, self.regression_.rows == 0] = False
+        density, nodes = 0.0, np.flatnonzero(counted.any(axis=0))
+        for node in nodes.tolist():
+            parents, rows = np.flatnonzero(self.adjacency_matrix_[:, node]).tolist(), counted[:, node]
+            own = values if rows.all() else values[rows]
             variance = self.regression_.noise(node, parents)
-            errors = values[:, node] - self.regression_.forecast(node, parents, values[:, parents])
+            errors = own[:, node] - self.regression_.forecast(node, parents, own[:, parents])
             density -= 0.5 * (np.log(2.0 * np.pi * variance) + float((errors**2).mean()) / variance)
-        return density - float(np.log(self._units[1]).sum())
+        return density - float(np.log(self._units[1][nodes]).sum())
 
     @property
     def free_(self) -> NDArray[np.bool_]:
@@ -700,7 +785,7 @@ class ALIAS(BaseEstimator):
     def edges_(self) -> EdgeTable:
         """The edges with names, strongest first."""
         check_is_fitted(self)
-        fitted = coefficients(self.moments_, self.adjacency_matrix_)
+        fitted = coefficients(self.node_moments_, self.adjacency_matrix_)
         return EdgeTable.of(
             self._names,
             self.adjacency_matrix_,
@@ -732,6 +817,9 @@ class ALIAS(BaseEstimator):
                 "columns were divided by their standard deviations, as this score would depend on units "
                 "(standardize=False, or --no-standardize, keeps them)"
             )
+        if self.interventions_ is not None:
+            told = listing(f"'{shown(name)}' in {rows:,}" for name, rows in self.interventions_.counts.items())
+            parts.append(f"rows in which a column was set do not count for its causes: {told}")
         pruned = int(self.adjacency_raw_.sum()) - edges
         parts.append(
             f"{self.n_samples_:.10g} rows, {self.n_features_in_} columns, {edges} edge{'s' * (edges != 1)}"
@@ -759,6 +847,7 @@ class ALIAS(BaseEstimator):
         return {
             "rows": self.n_samples_,
             "columns": self.n_features_in_,
+            "interventions": {} if self.interventions_ is None else self.interventions_.counts,
             "parameters": {
                 name: getattr(value, "__qualname__", value)
                 for name, value in self.parameters_.items()

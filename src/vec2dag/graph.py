@@ -4,6 +4,7 @@
 upper triangle of the edge potentials, row by row.
 """
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = [
     "cpdag",
     "dag2vec",
+    "interventional_cpdag",
     "is_dag",
     "maximally_oriented",
     "one_dag",
@@ -206,6 +208,34 @@ def cpdag(A: ArrayLike) -> NDArray[np.uint8]:
     # i -> k <- j with i, j apart: the parents of k that have a non-neighbour among the parents of k.
     directed = adjacency.astype(bool) & (_count(_apart(adjacent), adjacency) > 0)
     return _closed_by_rules(adjacent, directed)
+
+
+def interventional_cpdag(A: ArrayLike, targets: Iterable[Iterable[int]]) -> NDArray[np.uint8]:
+    """Essential graph of the DAGs that no data can tell from ``A`` (d, d), if some nodes were set by somebody.
+
+    Hauser & Buehlmann (2012), for perfect interventions with known targets. In a setting in which the nodes ``I`` were
+    set, edges into them are gone, so that the direction of every edge with one end in ``I`` shows. The class are the
+    members of the Markov equivalence class of ``A`` that agree on these directions.
+
+    Parameters
+    ----------
+    A : array of shape (d, d)
+        Adjacency matrix of a DAG.
+    targets : iterable of sets of int
+        What was set, in each of the settings in which there are data; an empty set is one in which nothing was.
+
+    Returns
+    -------
+    C : array of shape (d, d), uint8
+        As of :func:`cpdag`, of which it is the case ``targets = [()]``.
+    """
+    adjacency = as_adjacency(A)
+    told = np.zeros(adjacency.shape, dtype=bool)
+    for one in targets:
+        inside = np.zeros(len(adjacency), dtype=bool)
+        inside[list(one)] = True
+        told |= inside[:, None] != inside
+    return maximally_oriented(cpdag(adjacency), adjacency & told)
 
 
 def maximally_oriented(

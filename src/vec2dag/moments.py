@@ -389,6 +389,15 @@ class Moments:
         factor = _triangular(np.vstack([self.factor, other.factor, between]))
         return Moments(n, self.mean + other.n / n * shift, factor, self.names)
 
+    @classmethod
+    def together(cls, parts: Sequence["Moments"]) -> "Moments":
+        """Statistics of several tables with the same columns, stacked: :meth:`merge` of all of them at once."""
+        n = sum(part.n for part in parts)
+        mean = parts[0].mean + sum(part.n / n * (part.mean - parts[0].mean) for part in parts)
+        # Scatter of the union = all scatters + sum_p n_p (m_p - m)(m_p - m)'.
+        between = [np.sqrt(part.n) * (part.mean - mean) for part in parts]
+        return cls(n, mean, _triangular(np.vstack([*(part.factor for part in parts), *between])), parts[0].names)
+
     def taken(self, order: NDArray[np.int64]) -> "Moments":
         """Statistics of the same table with its columns, or some of them, in another order."""
         names = tuple(self.names[k] for k in order)

@@ -44,6 +44,7 @@ from ._checks import (
     whole_number,
 )
 from .graph import as_adjacency, topological_order
+from .interventions import Interventions
 
 # fmt: off
 __all__ = [
@@ -57,7 +58,7 @@ Array = NDArray[np.float64]
 Noise = Callable[[int, int, Generator], Array]
 Draw = Callable[[Array, Generator], Array]
 Link = Callable[[Array], Array]
-Mechanism = Callable[[Array, Array, Generator], Array]
+Mechanism = Callable[..., Array]
 # More rows, or nodes, than this no memory holds.
 MOST = 10**9
 
@@ -112,6 +113,9 @@ class Dataset:
         if "weights" in meta:
             meta["weights"] = meta["weights"][np.ix_(kept, kept)]
         names = tuple(self.names[i] for i in kept)
+        if "interventions" in meta:
+            targets = meta["interventions"]
+            meta["interventions"] = Interventions.of(targets.is_set[targets.rows][:, kept], names)
         return Dataset(self.X[:, kept], self.A[np.ix_(kept, kept)], names, meta)
 
     def corrupt(self, p: float, rng: Generator, variance: float = 0.1) -> "Dataset":
@@ -299,7 +303,7 @@ def _weights(W: Any, name: str) -> Array:
     return weights
 
 
-def linear(W: ArrayLike, E: ArrayLike, rng: Generator | None = None) -> Array:
+def linear(W: ArrayLike, E: ArrayLike, rng: Generator | None = None, *, fixed: Array | None = None) -> Array:
     """Linear model ``X_j = sum_i W_ij X_i + E_j``, that is ``X = E (I - W)^-1``.
 
     Parameters
@@ -309,6 +313,9 @@ def linear(W: ArrayLike, E: ArrayLike, rng: Generator | None = None) -> Array:
     E : array of shape (n, d)
     rng : ignored
         Present because mechanisms take one.
+    fixed : array of shape (n, d), optional
+        Values that somebody sets, in place of what parents and noise would make, before children read them; NaN where
+        nothing is set.
 
     Returns
     -------
@@ -321,10 +328,19 @@ def linear(W: ArrayLike, E: ArrayLike, rng: Generator | None = None) -> Array:
     for j in order:
         for i in np.flatnonzero(weights[:, j]):
             columns[j] += weights[i, j] * columns[i]
+        if fixed is not None:
+            columns[j] = _set(columns[j], fixed[:, j])
     return np.ascontiguousarray(columns.T)
 
 
-def ancestral(A: ArrayLike, E: ArrayLike, rng: Generator, draw: Draw, link: Link | None = None) -> Array:
+def _set(values: Array, fixed: Array) -> Array:
+    """Values (n,) with those that are set in place of the others."""
+    return np.where(np.isnan(fixed), values, fixed)
+
+
+def ancestral(
+    A: ArrayLike, E: ArrayLike, rng: Generator, draw: Draw, link: Link | None = None, *, fixed: Array | None = None
+) -> Array:
     """Model ``X_j = link(f_j(X_parents) + E_j)`` with a random function ``f_j`` for every node.
 
     Parameters
@@ -338,6 +354,8 @@ def ancestral(A: ArrayLike, E: ArrayLike, rng: Generator, draw: Draw, link: Link
         whose function is 0. Every node has its own ``rng``.
     link : callable, optional
         Elementwise; the identity if not given.
+    fixed : array of shape (n, d), optional
+        As in :func:`linear`.
 
     Returns
     -------
@@ -356,6 +374,8 @@ def ancestral(A: ArrayLike, E: ArrayLike, rng: Generator, draw: Draw, link: Link
             X[:, j] += draw(X[:, parents], np.random.default_rng(seeds[j]))
         if link is not None:
             X[:, j] = link(X[:, j])
+        if fixed is not None:
+            X[:, j] = _set(X[:, j], fixed[:, j])
     return X
 
 
@@ -370,9 +390,11 @@ def _draw_gp(parents: Array, rng: Generator, additive: bool = False) -> Array:
     return cholesky(K, lower=True, overwrite_a=True, check_finite=False) @ rng.standard_normal(len(K))
 
 
-def _processes(A: ArrayLike, E: ArrayLike, rng: Generator, draw: Draw, link: Link | None = None) -> Array:
+def _processes(
+    A: ArrayLike, E: ArrayLike, rng: Generator, draw: Draw, link: Link | None = None, *, fixed: Array | None = None
+) -> Array:
     with threadpool_limits(limits=1, user_api="blas"):  # threads change the order of sums, hence the bytes
-        return ancestral(A, E, rng, draw, link)
+        return ancestral(A, E, rng, draw, link, fixed=fixed)
 
 
 def _draw_mlp(parents: Array, rng: Generator, hidden: int, low: float, high: float) -> Array:
@@ -382,17 +404,17 @@ def _draw_mlp(parents: Array, rng: Generator, hidden: int, low: float, high: flo
     return np.einsum("nh,h->n", expit(np.einsum("np,ph->nh", parents, inner)), outer)
 
 
-def gaussian_process(A: ArrayLike, E: ArrayLike, rng: Generator) -> Array:
+def gaussian_process(A: ArrayLike, E: ArrayLike, rng: Generator, *, fixed: Array | None = None) -> Array:
     """Model ``X_j = f_j(X_parents) + E_j``, ``f_j`` from a Gaussian process with kernel ``exp(-|x - y|^2 / 2)``.
 
     Parameters and result as in :func:`ancestral`. Time n^3 and memory n^2 per node.
     """
-    return _processes(A, E, rng, _draw_gp)
+    return _processes(A, E, rng, _draw_gp, fixed=fixed)
 
 
-def additive_gaussian_process(A: ArrayLike, E: ArrayLike, rng: Generator) -> Array:
+def additive_gaussian_process(A: ArrayLike, E: ArrayLike, rng: Generator, *, fixed: Array | None = None) -> Array:
     """Model ``X_j = sum_i f_ij(X_i) + E_j``: as :func:`gaussian_process`, with one process per parent."""
-    return _processes(A, E, rng, partial(_draw_gp, additive=True))
+    return _processes(A, E, rng, partial(_draw_gp, additive=True), fixed=fixed)
 
 
 def _standardised_expit(values: Array) -> Array:
@@ -402,23 +424,36 @@ def _standardised_expit(values: Array) -> Array:
     return (squashed - squashed.mean()) / spread if spread > 0 else np.zeros_like(squashed)
 
 
-def post_nonlinear(A: ArrayLike, E: ArrayLike, rng: Generator, *, rescale: bool = False) -> Array:
+def post_nonlinear(
+    A: ArrayLike, E: ArrayLike, rng: Generator, *, rescale: bool = False, fixed: Array | None = None
+) -> Array:
     """Model ``X_j = sigmoid(f_j(X_parents) + E_j)`` with ``f_j`` as in :func:`gaussian_process`.
 
     Functions of unit bandwidth hardly vary over (0, 1), the range of the parents; ``rescale=True`` gives
     every variable mean 0 and variance 1 before its children read it.
     """
-    return _processes(A, E, rng, _draw_gp, link=_standardised_expit if flag("rescale", rescale) else expit)
+    link = _standardised_expit if flag("rescale", rescale) else expit
+    return _processes(A, E, rng, _draw_gp, link, fixed=fixed)
 
 
-def mlp(A: ArrayLike, E: ArrayLike, rng: Generator, *, hidden: int = 100, low: float = 0.5, high: float = 2.0) -> Array:
+def mlp(
+    A: ArrayLike,
+    E: ArrayLike,
+    rng: Generator,
+    *,
+    hidden: int = 100,
+    low: float = 0.5,
+    high: float = 2.0,
+    fixed: Array | None = None,
+) -> Array:
     """Model ``X_j = w' sigmoid(V' X_parents) + E_j``: one hidden layer, no biases, as in NOTEARS and DAGMA.
 
     Parameters as in :func:`ancestral`; the entries of ``V`` (p, hidden) and ``w`` (hidden,) are drawn from
     U([-high, -low] u [low, high]).
     """
     _check_range(low, high)
-    return ancestral(A, E, rng, partial(_draw_mlp, hidden=_count("hidden", hidden, 1), low=low, high=high))
+    draw = partial(_draw_mlp, hidden=_count("hidden", hidden, 1), low=low, high=high)
+    return ancestral(A, E, rng, draw, fixed=fixed)
 
 
 def _name(function: Any) -> str:
@@ -433,6 +468,8 @@ def simulate(
     n: int = 1000,
     rng: Generator,
     names: tuple[str, ...] = (),
+    interventions: Any = None,
+    do: Noise = gaussian,
 ) -> Dataset:
     """Draw a table of ``n`` rows from a graph, a mechanism and a noise.
 
@@ -445,6 +482,11 @@ def simulate(
     n : int, default 1000
     rng : numpy Generator
     names : tuple of d str, optional
+    interventions : sequence of n entries, or Interventions, optional
+        Which variables are set in every row, as :meth:`vec2dag.Interventions.of` takes it; ``meta`` then holds them.
+        The mechanism must take ``fixed``, as those here do.
+    do : callable (n, d, rng) -> values, default :func:`gaussian`
+        What variables are set to, independently of everything else.
     """
     generator(rng)
     _count("n", n, 1)
@@ -456,12 +498,27 @@ def simulate(
     if mechanism is linear:
         meta["weights"] = A
     E = as_numbers(noise(n, len(A), rng), "the result of noise")
-    X = as_numbers(mechanism(A, E, rng), "the result of mechanism")
+    more: dict[str, Any] = {}
+    if interventions is not None:
+        function("do", do, "(n, d, rng) -> values")
+        targets = meta["interventions"] = Interventions.of(interventions, names or default_names(len(A)), n)
+        values = as_numbers(do(n, len(A), rng), "the result of do")
+        more["fixed"] = np.where(targets.is_set[targets.rows], values, np.nan)
+    X = as_numbers(mechanism(A, E, rng, **more), "the result of mechanism")
     return Dataset(X, as_adjacency(A), names, meta)
 
 
 def linear_gaussian(
-    d: int, k: float, n: int, rng: Generator, *, low: float = 0.5, high: float = 2.0, noise: Noise = gaussian
+    d: int,
+    k: float,
+    n: int,
+    rng: Generator,
+    *,
+    low: float = 0.5,
+    high: float = 2.0,
+    noise: Noise = gaussian,
+    interventions: Any = None,
+    do: Noise = gaussian,
 ) -> Dataset:
     """The paper's linear data: an ER-k graph, weights from U([-high, -low] u [low, high]), noise N(0, 1).
 
@@ -475,8 +532,11 @@ def linear_gaussian(
     low, high : float
         Range of the absolute weights: 0.5 to 2 as is usual, 2 to 5 in the paper's first experiment.
     noise : callable (n, d, rng) -> E, default :func:`gaussian`
+    interventions, do
+        As in :func:`simulate`.
     """
-    return simulate(uniform_weights(erdos_renyi(d, k, rng), rng, low, high), linear, noise, n=n, rng=rng)
+    W = uniform_weights(erdos_renyi(d, k, rng), rng, low, high)
+    return simulate(W, linear, noise, n=n, rng=rng, interventions=interventions, do=do)
 
 
 def _scale_free(d: int, k: int, n: int, rng: Generator) -> Dataset:

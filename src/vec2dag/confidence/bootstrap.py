@@ -37,13 +37,14 @@ from .._checks import (
 )
 from .._parallel import effective_jobs, one_blas_thread
 from ..files.streams import TableFile
+from ..interventions import Interventions, without_targets
 from ..knowledge import Knowledge
 from ..moments import Moments
 from ..prune import PRUNERS
 from ..scores import as_criterion, describe, is_criterion
 from ..search import LocalSearch
 from .journal import Journal
-from .resampling import WIDEST, Blocks, Gaussian, Rows, Table
+from .resampling import WIDEST, Blocks, Gaussian, Rows, RowsBySetting, Table
 from .shares import Bootstrap, Sample
 
 __all__ = ["bootstrap", "needs_rows"]
@@ -66,6 +67,7 @@ def bootstrap(
     method: str = "resample",
     *,
     names: Sequence[str] | None = None,
+    interventions: Any = None,
     n_jobs: int | None = None,
     random_state: Any = None,
     time_budget: float | None = None,
@@ -92,6 +94,9 @@ def bootstrap(
         cost of a sample does not depend on the number of rows. A draw in which a column is constant is repeated.
     names : sequence of str, optional
         Names of the columns of an array that has none.
+    interventions : sequence of n entries, or others, optional
+        Which columns were set in every row, as of :meth:`vec2dag.ALIAS.fit`. Rows are then drawn among those in which
+        the same columns were set.
     n_jobs : int, optional
         Workers; None uses every core. They are processes where there is work enough for them, or whatever
         ``joblib.parallel_config`` asks for, a Dask cluster for one. The result does not depend on them.
@@ -129,19 +134,21 @@ def bootstrap(
     prototype = _prototype(model)
     entropy = _entropy(random_state)
     rows = needs_rows(prototype.get_params(deep=False))
+    X, interventions = without_targets(X, interventions)
     values, moments = _checked(X, _names_of_fit(model, X) if names is None else names, method, rows, n_jobs)
     knowledge = Knowledge.of(prototype.get_params(deep=False).get("knowledge"), moments.names)
+    targets = _targets(interventions, values, moments, method)
     journal = None
     if checkpoint is not None:
         about = {
-            "table": _digest(values, moments),
+            "table": _digest(values, moments, targets),
             "model": _described(prototype),
             "method": method,
             "version": version("vec2dag"),
         }
         journal = Journal(checkpoint, about, entropy, any_seed=random_state is None)
         entropy = journal.entropy
-    table = _drawn_from(values, moments, method, rows, entropy, n_jobs)
+    table = _drawn_from(values, moments, method, rows, entropy, n_jobs, targets)
     result = Bootstrap(
         table.names,
         [],
@@ -155,7 +162,12 @@ def bootstrap(
             {"regression": prototype.get_params(deep=False).get("regression", "linear"), "prune": None}
         ),
         standardized=bool(getattr(prototype, "_standardises", bool)()),
-        settings={"parameters": _parameters(prototype), "seed": entropy, "vec2dag": version("vec2dag")},
+        settings={
+            "parameters": _parameters(prototype),
+            "interventions": {} if targets is None else targets.counts,
+            "seed": entropy,
+            "vec2dag": version("vec2dag"),
+        },
     )
     deadline = math.inf if time_budget is None else time.time() + time_budget - (time.perf_counter() - start)
     task = _Task(prototype, table, method, entropy, deadline)
@@ -266,6 +278,20 @@ def _checked_file(
     return None if method == "parametric" else file, moments
 
 
+def _targets(
+    interventions: Any, values: NDArray[np.float64] | TableFile | None, moments: Moments, method: str
+) -> Interventions | None:
+    """What was set in every row; None where nothing was."""
+    if interventions is None:
+        return None
+    if not isinstance(values, np.ndarray) or method == "parametric":
+        raise ValueError(
+            "interventions need the rows of the table, in memory: not for 'parametric', nor for a TableFile"
+        )
+    found = Interventions.of(interventions, moments.names, len(values))
+    return None if found.trivial else found
+
+
 def _drawn_from(
     values: NDArray[np.float64] | TableFile | None,
     moments: Moments,
@@ -273,8 +299,11 @@ def _drawn_from(
     rows: bool,
     entropy: int,
     n_jobs: int | None,
+    interventions: Interventions | None = None,
 ) -> Table:
     """What samples are drawn from."""
+    if interventions is not None and isinstance(values, np.ndarray):
+        return RowsBySetting(values, interventions)
     if values is None or method == "parametric":
         return Gaussian(moments, moments.names)
     if isinstance(values, TableFile) or (not rows and Blocks.worth(*values.shape)):
@@ -334,10 +363,14 @@ def _code(value: Any) -> str | None:
     return hashlib.sha256(code.co_code + repr(constants).encode() + told.encode()).hexdigest()
 
 
-def _digest(values: NDArray[np.float64] | TableFile | None, moments: Moments) -> str:
+def _digest(
+    values: NDArray[np.float64] | TableFile | None, moments: Moments, interventions: Interventions | None = None
+) -> str:
     content = hashlib.sha256(json.dumps([moments.n, *moments.names]).encode())
     for array in (values,) if isinstance(values, np.ndarray) else (moments.mean, moments.factor):
         content.update(np.ascontiguousarray(array).data)
+    if interventions is not None:
+        content.update(repr((interventions.patterns, interventions.rows.tolist())).encode())
     return content.hexdigest()
 
 
@@ -431,7 +464,7 @@ def _fit_sample(
             copy.set_params(time_budget=left)
         sample = table.draw(method, rng)
         try:
-            fitted = copy.fit(sample) if isinstance(sample, Moments) else copy.fit(sample, names=table.names)
+            fitted = table.fit(copy, sample)
         except KeyboardInterrupt:
             return k, "interrupted"
         except ValueError as error:

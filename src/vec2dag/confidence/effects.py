@@ -59,41 +59,49 @@ class Coefficients:
     level: float
 
 
-def coefficients(data: ArrayLike | Moments, A: ArrayLike, level: float = 0.95) -> Coefficients:
+def coefficients(data: ArrayLike | Moments | list[Moments], A: ArrayLike, level: float = 0.95) -> Coefficients:
     """Regress every node of a DAG on its parents, with standard errors given the graph.
 
     Parameters
     ----------
-    data : array of shape (n, d), or Moments
+    data : array of shape (n, d), Moments, or list of d Moments
+        A list has the moments of the rows of each node, where these differ.
     A : array of shape (d, d)
         The DAG.
     level : float, default 0.95
         Of the confidence intervals.
     """
-    moments = data if isinstance(data, Moments) else Moments.of(data)
+    by_node = data if isinstance(data, list) and isinstance(data[0], Moments) else None
+    if by_node is None:
+        moments = data if isinstance(data, Moments) else Moments.of(data)  # type: ignore[arg-type]
+        moments.variances()  # refuses constant columns
+        by_node = [moments] * len(moments.names)
     adjacency, level = as_adjacency(A), share("level", level)
-    d = len(moments.names)
+    d = len(by_node)
     if adjacency.shape != (d, d):
         raise ValueError(f"A must have shape {(d, d)} for a table of {d} columns, got {adjacency.shape}")
     topological_order(adjacency)
-    deviations = np.sqrt(moments.variances())
-    F = moments.factor / deviations
-    value, error, t, p, width = (np.zeros((d, d)) for _ in range(5))
+    value, error, t, p, width, standardised = (np.zeros((d, d)) for _ in range(6))
     covariances = []
-    for j in range(d):
+    for j, moments in enumerate(by_node):
         parents = np.flatnonzero(adjacency[:, j])
+        if j == 0 or moments is not by_node[j - 1]:
+            deviations = np.sqrt((moments.factor**2).sum(axis=0) / moments.n)
+            # A parent may have one value where the node was not set.
+            deviations = np.where(deviations > 0, deviations, 1.0)
+            F = moments.factor / deviations
         dof = moments.n - len(parents) - 1
         units = deviations[j] / deviations[parents]
         beta, covariance = _least_squares(F[:, parents], F[:, j], dof)
         covariances.append(covariance * np.outer(units, units))
         value[parents, j] = beta * units
+        standardised[parents, j] = value[parents, j] * deviations[parents] / deviations[j]
         error[parents, j] = np.sqrt(np.diagonal(covariances[j]))
         # dof is positive wherever the error is a number
         width[parents, j] = error[parents, j] * stats.t.ppf((1.0 + level) / 2.0, max(dof, 1))
         with np.errstate(divide="ignore", invalid="ignore"):
             t[parents, j] = value[parents, j] / error[parents, j]
         p[parents, j] = 2.0 * stats.t.sf(np.abs(t[parents, j]), max(dof, 1))
-    standardised = value * deviations[:, None] / deviations
     return Coefficients(value, error, t, p, value - width, value + width, standardised, covariances, level)
 
 
@@ -216,13 +224,13 @@ def _over_samples(values: NDArray[np.float64], level: float) -> Effect:
     return Effect(median, error, low, high, level, float((values != 0).mean()))
 
 
-def _graph(of: Any, data: Any) -> tuple[NDArray[np.uint8], NDArray[np.float64], tuple[str, ...] | int, Moments | None]:
+def _graph(of: Any, data: Any) -> tuple[NDArray[np.uint8], NDArray[np.float64], tuple[str, ...] | int, Any]:
     """Graph, coefficients, names or their number, and the statistics of the table."""
     if hasattr(of, "adjacency_matrix_"):
         _refuse_data(data, "a fitted model, which come from the table of the fit")
         if not of.edges_.linear:
             raise ValueError("total effects are of linear graphs, and the regressions of this model are not linear")
-        return of.adjacency_matrix_, of.weights_, of.moments_.names, of.moments_
+        return of.adjacency_matrix_, of.weights_, of.moments_.names, of.node_moments_
     if not isinstance(of, tuple | list) or len(of) != 2:
         raise ValueError(f"effects are of a Bootstrap, a fitted ALIAS, or a pair (A, W), got {brief(of)}")
     A, W = as_adjacency(of[0]), np.asarray(of[1], dtype=np.float64)

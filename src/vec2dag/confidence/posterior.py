@@ -450,7 +450,7 @@ class _Chains:
     def _tell(self, total: int, budget: Budget) -> None:
         if budget.callback is None:
             return
-        scale = 2.0 / (self.score.n * self.score.d)
+        scale = 2.0 / self.score.values
         ends = [logs[-1][-1] for logs in self.logs]
         best = int(np.argmax(ends))
         seconds = time.perf_counter() - budget.start
@@ -479,7 +479,7 @@ class _Chains:
         return Posterior(
             samples=samples,
             log_scores=logs,
-            scores=2.0 * logs / (self.score.n * d),
+            scores=2.0 * logs / self.score.values,
             chains=len(self.states),
             names=self.score.names,
             candidates=candidates,
@@ -539,11 +539,11 @@ def _affordable(score: Score, budget: Budget) -> int:
 
 
 def _costs(score: Score, node: int, members: NDArray[np.uint8]) -> Array:
-    """Minus the log weight (m,) of sets of parents (m, d) of a node: ``n/2`` times link and price."""
+    """Minus the log weight (m,) of sets of parents (m, d) of a node: half of what ``score`` is divided by per node."""
     price = score.penalty * score.d * score.prices[members.sum(axis=1, dtype=np.int64)]
     step = max(1, PIECE // score.d**2)
-    links = [score.link(score.local.of_sets(node, members[k : k + step])) for k in range(0, len(members), step)]
-    return 0.5 * score.n * (np.concatenate(links) + price)
+    links = [score.link(score.local.of_sets(node, members[k : k + step]), node) for k in range(0, len(members), step)]
+    return 0.5 * score.values / score.d * (np.concatenate(links) + price)
 
 
 def _guide(score: Score) -> Score | None:
@@ -631,7 +631,7 @@ def _tabulate(score: Score, chosen: list[NDArray[np.int64]], n_jobs: int | None)
     width = max(map(len, chosen))
     # Beyond n - 2 parents least squares leave nothing to explain, and any such graph would outweigh all others.
     least = known.required.sum(axis=0, dtype=np.int64)
-    limits = known.max_parents if score.statistics is None else np.clip(score.n - 2, least, known.max_parents)
+    limits = known.max_parents if score.statistics is None else np.clip(score.rows - 2, least, known.max_parents)
     candidates = np.full((d, max(width, 1)), -1, np.int64)
     weights = np.full((d, 1 << width), -np.inf)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from .._checks import is_constant, is_constant_by_moments, quoted
 from .._parallel import one_blas_thread, run_lazily
 from ..files.streams import TableFile, rechunked
+from ..interventions import Interventions
 from ..moments import Moments
 
-__all__ = ["Blocks", "Gaussian", "Rows", "Table"]
+__all__ = ["Blocks", "Gaussian", "Rows", "RowsBySetting", "Table"]
 
 # From so many rows on linear fits resample blocks, of which there are so many, on so many columns at most.
 MANY_ROWS, BLOCKS, WIDEST = 20_000, 1_000, 400
@@ -54,6 +55,10 @@ class Table:
             f"column(s) {quoted(self.names[k] for k in constant)} hardly vary: {TRIES} samples in a row had only one "
             "value there; leave them out"
         )
+
+    def fit(self, model: Any, sample: Any) -> Any:
+        """The model fitted to a sample."""
+        return model.fit(sample) if isinstance(sample, Moments) else model.fit(sample, names=self.names)
 
     def _draw(self, method: str, rng: np.random.Generator) -> Any:
         raise NotImplementedError
@@ -95,6 +100,55 @@ class Rows(Table):
         if self.whole or self._constant(rows).any():
             return rows
         return Moments.of(rows, self.names)
+
+
+class Chosen(NamedTuple):
+    """Rows (m, d) and what was set in them."""
+
+    values: NDArray[np.float64]
+    interventions: Interventions
+
+
+@dataclass(frozen=True, eq=False)
+class RowsBySetting(Table):
+    """The rows themselves, drawn among those in which the same columns were set: no such setting is lost.
+
+    Attributes
+    ----------
+    values : array of shape (n, d)
+    interventions : Interventions
+    """
+
+    about: ClassVar[str] = "rows in which the same columns were set"
+
+    values: NDArray[np.float64]
+    interventions: Interventions
+
+    @property
+    def names(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Of the columns."""
+        return self.interventions.names
+
+    def fit(self, model: Any, sample: Chosen) -> Any:
+        """The model fitted to a sample."""
+        return model.fit(sample.values, names=self.names, interventions=sample.interventions)
+
+    def _draw(self, method: str, rng: np.random.Generator) -> Chosen:
+        chosen = []
+        for k in range(len(self.interventions.patterns)):
+            rows = np.flatnonzero(self.interventions.rows == k)
+            # Half of the rows, but never none.
+            many, again = (len(rows), True) if method == "resample" else (-(-len(rows) // 2), False)
+            chosen.append(rng.choice(rows, many, replace=again))
+        rows = np.concatenate(chosen)
+        return Chosen(self.values[rows], self.interventions.of_rows(rows))
+
+    def _constant(self, sample: Chosen) -> NDArray[np.bool_]:
+        """Columns (d,) that have one value wherever they were not set."""
+        told, still = sample.interventions.is_set[sample.interventions.rows], is_constant(sample.values)
+        for j in np.flatnonzero(sample.interventions.learnable):
+            still[j] |= is_constant(sample.values[~told[:, j], j : j + 1])[0]
+        return still
 
 
 @dataclass(frozen=True, eq=False)

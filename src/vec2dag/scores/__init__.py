@@ -7,6 +7,7 @@ from .gp import GaussianProcess
 from .learned import LearnedProcess
 from .linear import Linear, LinearOnTable
 from .local import LocalCache, LocalScores
+from .regimes import Regime, Regimes
 from .regression import Regression
 from .regressors import SklearnRegression
 from .score import REGRESSIONS, FunctionScore, GraphScore, Score, as_score, describe, needs_local
@@ -30,6 +31,8 @@ __all__ = [
     "LocalScores",
     "NormalWishart",
     "NormalWishartOnTable",
+    "Regime",
+    "Regimes",
     "Regression",
     "Score",
     "SklearnRegression",

@@ -32,6 +32,10 @@ class Criterion(Settings):
 
     All are divided by ``n d``. A criterion adds up a *link* of every node, turns the sum into a number, and
     subtracts the *price* of the parents. The three functions stand here and once more, compiled, in ``_kernels.py``.
+
+    With interventions node i has ``n_i`` rows, those in which it was not set. ``n sum_i ln r_i`` is then
+    ``sum_i n_i ln r_i``, ``sum_i n_i`` takes the place of ``n d``, and ``ln n`` stays that of all rows: with one for
+    each node equivalent graphs would not score the same.
     """
 
     #: Added to every mean squared residual.
@@ -81,14 +85,14 @@ class Criterion(Settings):
         """What ``k`` parents of a node cost, before the division by ``n d``."""
         return self.edge_price(n, d) * float(self.prices(n, d)[k])
 
-    def penalty(self, n: int, d: int) -> float:
-        """What a first parent costs, in the units of the score."""
-        return self.edge_price(n, d) / (n * d)
+    def penalty(self, n: int, d: int, values: float | None = None) -> float:
+        """What a first parent costs, in the units of the score, which is divided by ``values``, by default ``n d``."""
+        return self.edge_price(n, d) / (n * d if values is None else values)
 
-    def compiled(self, n: int, d: int) -> tuple[int, float, float, Array]:
+    def compiled(self, n: int, d: int, values: float | None = None) -> tuple[int, float, float, Array]:
         """The criterion as the kernels take it; refuses prices that are none."""
         with np.errstate(all="ignore"):
-            penalty, prices = float(self.penalty(n, d)), np.asarray(self.prices(n, d), dtype=np.float64)
+            penalty, prices = float(self.penalty(n, d, values)), np.asarray(self.prices(n, d), dtype=np.float64)
         if not 0 <= penalty < math.inf or prices.shape != (d + 1,) or not np.isfinite(prices).all():
             raise ValueError(
                 f"{brief(self)} must price an edge with a finite number of at least 0, and 0 to {d} parents with "

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,7 +18,7 @@ from .criteria import Criterion
 from .local import LocalCache, LocalScores
 from .regression import Regression
 
-__all__ = ["Linear", "LinearOnTable", "as_linear", "has_rows"]
+__all__ = ["Linear", "LinearOnTable", "LinearScores", "as_linear", "has_rows"]
 
 # Below about 100 microseconds of work, so many entries of adjacency matrices, a thread costs more than it brings.
 WORTH_A_THREAD = 20_000
@@ -74,7 +74,11 @@ class LinearOnTable(Regression):
         self.F: NDArray[np.float64] = np.ascontiguousarray((factor / np.sqrt(self.n * self.scale)).T)
         self.C: NDArray[np.float64] = self.F @ self.F.T
         np.fill_diagonal(self.C, 1.0)
-        self.statistics = (self.C, self.F, self.scale, self.base)
+        self.statistics = self._statistics()
+
+    def _statistics(self) -> tuple[NDArray[Any], ...]:
+        """Of one group of nodes."""
+        return self.C[None], self.F[None], self.scale, self.base, np.zeros(self.d, np.int64), np.ones(1)
 
     def taken(self, order: NDArray[np.int64]) -> "LinearOnTable":
         """The same with the columns in another order."""
@@ -82,7 +86,7 @@ class LinearOnTable(Regression):
         other.names = tuple(self.names[k] for k in order)
         other.base, other.scale, other.F = self.base[order], self.scale[order], self.F[order]
         other.C = np.ascontiguousarray(self.C[np.ix_(order, order)])
-        other.statistics = (other.C, other.F, other.scale, other.base)
+        other.statistics = other._statistics()
         return other
 
     def residual(self, node: int, parents: Sequence[int]) -> float:
@@ -124,7 +128,7 @@ class LinearOnTable(Regression):
 
     def local(self, cache: LocalCache | None = None, n_jobs: int | None = None) -> LocalScores:
         """Compiled local scores, which are not worth remembering."""
-        return _LinearScores(self, cache, n_jobs)
+        return LinearScores(self, cache, n_jobs)
 
 
 def as_linear(data: "ArrayLike | Moments | LinearOnTable") -> LinearOnTable:
@@ -137,10 +141,8 @@ def has_rows(data: object) -> bool:
     return not isinstance(data, Moments | LinearOnTable)
 
 
-class _LinearScores(LocalScores):
-    """Local scores of linear regressions: whole graphs at a time in the kernels, nothing remembered or counted."""
-
-    regression: LinearOnTable
+class LinearScores(LocalScores):
+    """Local scores of regressions with ``statistics``: whole graphs at a time in the kernels, nothing remembered."""
 
     def batch(self, wanted: Sequence[tuple[int, Iterable[int]]]) -> NDArray[np.float64]:
         """Mean squared residuals of several (node, parents)."""
@@ -170,5 +172,5 @@ class _LinearScores(LocalScores):
     def toggles(self, A: NDArray[np.uint8], criterion: Criterion) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Links (d,) of the nodes of ``A`` (d, d) and ``table[i, j]``, the change of link i when j -> i is toggled."""
         regression, table = self.regression, np.zeros(A.shape)
-        compiled = criterion.compiled(regression.n, regression.d)
+        compiled = criterion.compiled(regression.n, regression.d, regression.values)
         return _kernels.toggle_links(A, regression.statistics, compiled, table), table

@@ -286,14 +286,15 @@ class LocalScores:
 
     def toggles(self, A: NDArray[np.uint8], criterion: "Criterion") -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Links (d,) of the nodes of ``A`` (d, d) and ``table[i, j]``, the change of link i when j -> i is toggled."""
-        d = len(A)
-        links = criterion.link(self.residuals(A[None])[0])
+        d, weights = len(A), self.regression.weights
+        links = weights * criterion.link(self.residuals(A[None])[0])
         wanted: list[tuple[int, set[int]]] = []
         for i in range(d):
             parents = set(np.flatnonzero(A[:, i]).tolist())
             wanted += [(i, parents ^ {j}) for j in range(d) if j != i]
         table = np.zeros((d, d))
-        table[~np.eye(d, dtype=bool)] = criterion.link(self.batch(wanted)) - np.repeat(links, d - 1)
+        others = np.repeat(weights, d - 1) * criterion.link(self.batch(wanted))
+        table[~np.eye(d, dtype=bool)] = others - np.repeat(links, d - 1)
         return links, table
 
     def _key(self, node: int, parents: Iterable[int]) -> tuple[int, int]:

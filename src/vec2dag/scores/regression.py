@@ -40,6 +40,8 @@ class Regression:
         give equivalent graphs the same score.
     statistics : tuple of arrays, or None
         What the compiled kernels compute residuals from, if they can (:mod:`vec2dag._kernels`).
+    rows : array of shape (d,), or None
+        The rows of every node, where they are not all ``n`` rows.
     """
 
     n: int
@@ -50,6 +52,17 @@ class Regression:
     reads_units = True
     score_equivalent = False
     statistics: Any = None
+    rows: NDArray[np.int64] | None = None
+
+    @property
+    def values(self) -> float:
+        """Values that the regressions explain: the rows of all nodes, ``n d`` where each has all."""
+        return self.n * self.d if self.rows is None else float(self.rows.sum())
+
+    @property
+    def weights(self) -> NDArray[np.float64]:
+        """What every node counts (d,), in proportion to its rows: 1 on average."""
+        return np.ones(self.d) if self.rows is None else self.rows * (self.d / self.rows.sum())
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.n} rows, {self.d} columns)"

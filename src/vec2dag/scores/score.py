@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _kernels
-from .._checks import as_numbers, brief, choose, default_names, whole_number
+from .._checks import as_numbers, as_table, brief, choose, default_names, names_of, whole_number
 from .._settings import Settings
 from ..graph import as_adjacency
+from ..interventions import Interventions
 from ..knowledge import Constraints, Knowledge
 from ..moments import Moments
 from .additive import Additive
@@ -24,6 +25,7 @@ from .gp import GaussianProcess
 from .learned import LearnedProcess
 from .linear import Linear
 from .local import LocalCache, LocalScores
+from .regimes import Regimes
 from .regression import Regression, as_regression
 from .regressors import SklearnRegression
 
@@ -137,6 +139,9 @@ class Score(GraphScore):
         Where mean squared residuals of regressions other than linear are remembered; the default holds 256 MiB.
     names : sequence of str, optional
         Of the columns of ``X``, for error messages.
+    interventions : sequence of n entries, or Interventions, optional
+        Which columns were set in every row of ``X``, as :meth:`vec2dag.Interventions.of` takes it: a node is then
+        regressed on the rows in which it was not.
 
     Attributes
     ----------
@@ -148,6 +153,12 @@ class Score(GraphScore):
         remembered, and ``score.local.fits`` counts them.
     n, d : int
         Rows and columns.
+    rows : array of shape (d,)
+        Of every node: all, or those in which it was not set.
+    values : float
+        What the score is divided by: ``n d``, less the values that were set.
+    weights : array of shape (d,)
+        What every node counts, in proportion to the rows in which it was not set: 1 on average.
     names : tuple of str
     penalty : float
         Price of a first parent, in the units of the score.
@@ -179,12 +190,15 @@ class Score(GraphScore):
         n_jobs: int | None = None,
         cache: LocalCache | None = None,
         names: Sequence[str] | None = None,
+        interventions: Any = None,
     ) -> None:
         self.criterion = as_criterion(criterion)
-        self.regression = bind(X, self.criterion.regression(regression), names)
+        self.regression = bind(X, self.criterion.regression(regression), names, interventions)
         self.n, self.d = self.regression.n, self.regression.d
+        self.values, self.weights = self.regression.values, self.regression.weights
+        self.rows = np.full(self.d, self.n) if self.regression.rows is None else self.regression.rows
         self.local = self.regression.local(cache, n_jobs)
-        self.compiled = self.criterion.compiled(self.n, self.d)
+        self.compiled = self.criterion.compiled(self.n, self.d, self.values)
         _, self.penalty, _, self.prices = self.compiled
         self.steps = self.penalty * np.diff(self.prices)
 
@@ -240,17 +254,17 @@ class Score(GraphScore):
 
     @property
     def has_greedy_order(self) -> bool:
-        """Whether an order can be found greedily: variances that are taken to be equal, and statistics to read."""
-        return self.criterion.equal_variances and self.statistics is not None
+        """Whether an order can be found greedily: variances that are taken to be equal, and one statistic to read."""
+        return self.criterion.equal_variances and self.statistics is not None and len(self.statistics[0]) == 1
 
     @property
     def score_equivalent(self) -> bool:
         """Whether all members of a Markov equivalence class have the same score."""
         return self.criterion.score_equivalent and self.regression.score_equivalent
 
-    def link(self, residuals: ArrayLike) -> NDArray[np.float64]:
-        """What the criterion sums over nodes."""
-        return self.criterion.link(residuals)
+    def link(self, residuals: ArrayLike, nodes: Any = ...) -> NDArray[np.float64]:
+        """What the criterion sums over nodes; ``residuals`` are of ``nodes``, by default (..., d) of all."""
+        return self.weights[nodes] * self.criterion.link(residuals)
 
     def change(self, delta: ArrayLike, total: float) -> NDArray[np.float64]:
         """Change of the score, without prices, when the sum ``total`` of links grows by ``delta``."""
@@ -287,12 +301,12 @@ class Score(GraphScore):
     def _combine(self, residuals: NDArray[np.float64], parents: NDArray[np.int64]) -> NDArray[np.float64]:
         out = np.empty(residuals.shape[:-1])
         _kernels.combine_batch(
-            residuals.reshape(-1, self.d), parents.reshape(-1, self.d), self.compiled, out.reshape(-1)
+            residuals.reshape(-1, self.d), parents.reshape(-1, self.d), self.weights, self.compiled, out.reshape(-1)
         )
         return out
 
     def __call__(self, A: ArrayLike) -> NDArray[np.float64]:
-        """Score of every graph ``A`` (..., d, d), divided by ``n d``; shape (...), higher is better."""
+        """Score of every graph ``A`` (..., d, d), divided by ``values``; shape (...), higher is better."""
         adjacency = self._checked(A)
         return self._combine(self._residuals(adjacency), adjacency.sum(axis=-2, dtype=np.int64))[()]
 
@@ -372,13 +386,23 @@ def describe(regression: Any) -> Any:
     return SklearnRegression(regression) if hasattr(regression, "predict") else regression
 
 
-def bind(X: ArrayLike | Moments | None, regression: Any, names: Sequence[str] | None = None) -> Regression:
-    """The regression joined with the data."""
+def bind(
+    X: ArrayLike | Moments | None, regression: Any, names: Sequence[str] | None = None, interventions: Any = None
+) -> Regression:
+    """The regression joined with the data, for every node with the rows in which it was not set."""
     described = describe(regression)
+    if interventions is not None and (X is None or isinstance(X, Moments) or not hasattr(described, "bind")):
+        raise ValueError(
+            "interventions need the rows of the table, to tell those in which a column was set from the others"
+        )
     if not hasattr(described, "bind"):
         if X is not None:
             raise ValueError("a regression object holds its own data: pass X=None")
         return as_regression(described)
     if X is None:
         raise ValueError(f"X is needed: regression={brief(regression)} holds no data")
-    return as_regression(described.bind(X, names))
+    if interventions is None:
+        return as_regression(described.bind(X, names))
+    values = as_table(X, rows=2)
+    targets = Interventions.of(interventions, names_of(names, values.shape[1], X), len(values))
+    return as_regression(described.bind(X, names)) if targets.trivial else Regimes(values, described, targets)

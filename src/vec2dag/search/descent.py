@@ -159,13 +159,13 @@ class Walk(Stateful):
     ) -> None:
         d = score.d
         assert score.statistics is not None
-        r = score.statistics[1].shape[1]
+        groups, _, r = score.statistics[1].shape
         self.score, self.resolution, self.quota, self.goal = score, least, 10, 0
         self._lock = threading.Lock()
-        self.worth, self.bound = np.zeros(d), bound
+        self.worth, self.bound = np.zeros((groups, d)), bound
         known = score.constraints
         # Beyond n - 2 parents there is nothing left to explain.
-        most = np.minimum(known.max_parents, max(score.n - 2, 0))
+        most = np.minimum(known.max_parents, np.maximum(score.rows - 2, 0))
         required, allowed, *rest = known.arrays
         parents = np.ascontiguousarray(required.T), np.ascontiguousarray(allowed.T), *rest
         self.problem = (score.statistics, score.compiled, self.worth, self.bound, most, parents)
@@ -433,7 +433,8 @@ class LocalDescent(Stateful):
                 yield from (parents - {k} | {j} for k in open_ if k in parents)
 
     def _choices(self, sets: list[tuple[int, frozenset[int]]]) -> list[_Choice]:
-        links, prices = self.score.link(self.score.local.batch(sets)), self.score.prices
+        links = self.score.link(self.score.local.batch(sets), [node for node, _ in sets])
+        prices = self.score.prices
         return [
             _Choice(parents, float(link), float(self.price * prices[len(parents)]))
             for link, (_, parents) in zip(links, sets, strict=True)

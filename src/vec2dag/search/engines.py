@@ -465,7 +465,7 @@ class LocalConditional(ConditionalEngine):
         for j, taken in zip(near, takes, strict=True):
             room = len(sets[-1]) < known.max_parents[i]
             sets.append([*sets[-1], j] if taken and room else sets[-1])
-        own = score.link(score.local.batch([(i, chosen) for chosen in sets])) - links[i]
+        own = score.link(score.local.batch([(i, chosen) for chosen in sets]), i) - links[i]
         flips = np.where(behind, score.prices[sizes[near] + 1], score.prices[sizes[near] - 1])
         toggled, paid = gives * table[near, i], gives * (flips - score.prices[sizes[near]])
         counts = range(len(near) + 1)

@@ -37,7 +37,7 @@ def exact_search(score: Score, max_nodes: int = 12) -> Refined:
         permitted &= sets.sum(axis=1) <= known.max_parents[i]
         cost[i], chosen[i] = np.inf, np.arange(size)
         open_ = np.array(masks)[permitted]
-        cost[i, open_] = score.link(score.local.of_sets(i, sets[permitted])) + price[open_]
+        cost[i, open_] = score.link(score.local.of_sets(i, sets[permitted]), i) + price[open_]
         # The best parents within a set are those of the set itself or of the set without one of its members.
         for b in range(d):
             within = np.arange(size)[(np.arange(size) >> b & 1) == 1]

@@ -125,9 +125,9 @@ def equal_variance_order(score: Score) -> NDArray[np.int64]:
     """
     if score.statistics is None:
         raise ValueError("the equal-variance order needs a score with linear regression")
-    C, _, scale, _ = score.statistics
+    C, _, scale, *_ = score.statistics
     order = np.empty(score.d, np.int64)
-    _kernels.equal_variance_order(C, scale, score.constraints.before, order)
+    _kernels.equal_variance_order(C[0], scale, score.constraints.before, order)
     return order
 
 
