@@ -105,6 +105,7 @@ def run(arguments: argparse.Namespace) -> int:
                 arguments.samples,
                 arguments.method,
                 names=names,
+                interventions=arguments.targets,
                 n_jobs=arguments.jobs,
                 random_state=arguments.seed,
                 time_budget=arguments.time_budget,

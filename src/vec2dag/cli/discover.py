@@ -53,6 +53,7 @@ examples:
   vec2dag discover table.csv -o out --criterion bic-ev    equal noise variances: directions are identified
   vec2dag discover table.csv -o out --regression gp-auto  nonlinear: Gaussian processes, then CAM pruning
   vec2dag discover table.csv -o out --time-budget 60      the best graph found in a minute
+  vec2dag discover table.csv -o out --interventions what  the column "what" names what was set in each row
 
 exit codes: 0 done, 2 bad input or a file that cannot be written (one sentence on stderr says which and why), 130
 interrupted and 143 terminated (the best graph so far is written, if there is one)
@@ -143,6 +144,12 @@ def add_model_options(p: Any) -> Any:
     )
     known.add_argument("--exogenous", action="append", default=[], metavar="A,B", help="columns without causes")
     known.add_argument("--max-parents", type=int, metavar="N", help="of every column at most")
+    known.add_argument(
+        "--interventions",
+        metavar="COLUMN",
+        help="this column names what somebody has set in each row (several with + or ; between them; empty, none or "
+        "observational: nothing), whose causes did not act there",
+    )
     time = p.add_argument_group("time series")
     time.add_argument("--lags", type=int, metavar="N", help="add the columns of 1 to N rows before as possible causes")
     time.add_argument("--time", metavar="NAME", help="the column that orders the rows (default: they are in order)")
@@ -183,7 +190,7 @@ def run(arguments: argparse.Namespace) -> int:
 
         model = ALIAS(**parameters, knowledge=knowledge, verbose=int(is_terminal() and not arguments.quiet))
         with noting(notes):
-            model.fit(X, names=names)
+            model.fit(X, names=names, interventions=arguments.targets)
         interrupted = model.search_.stopped == "interrupted"
         wanted = [name for name, asked in ((PICTURE, arguments.plot), (PAGE, arguments.report)) if asked]
         about = {
@@ -304,6 +311,8 @@ def _time_series(arguments: argparse.Namespace, X: Any, names: tuple[str, ...]) 
             if used:
                 raise ValueError(f"{option} has no effect without --lags")
         return None
+    if arguments.interventions is not None:
+        raise ValueError("--interventions are of rows that do not depend on each other, as --lags takes them to do")
     if arguments.missing == "drop":
         raise ValueError("--missing drop would make rows neighbours that are not, as --lags takes them: fill the gaps")
     return lagged(X, arguments.lags, names=names, time=arguments.time, contemporaneous=arguments.contemporaneous)

@@ -209,19 +209,24 @@ def bundled(name: str) -> Any:
 def load_table(arguments: argparse.Namespace) -> tuple[Any, tuple[str, ...], list[str]]:
     """The table, its names, and what should be said about how it was read."""
     from .._checks import drop_constant, quoted
-    from ..files.tables import read_table, select
+    from ..files.tables import Apart, read_table, select
 
     notes: list[str] = []
     dataset, time = bundled(arguments.data), getattr(arguments, "time", None)
+    named = getattr(arguments, "interventions", None)
+    apart = None if named is None else Apart(named)
     if time is not None and arguments.columns and time not in arguments.columns:
         arguments.columns = [*arguments.columns, time]
     if dataset is not None:
+        if apart is not None:
+            raise ValueError(f"--interventions: the table {arguments.data} has no column that says what was set")
         keep = select(arguments.data, dataset.names, arguments.columns, arguments.exclude)
         X, names = dataset.X[:, keep], tuple(dataset.names[i] for i in keep)
     else:
         with noting(notes):
             options = {option: getattr(arguments, option) for option in _READING}
-            X, names = read_table(arguments.data, **options, times=time)
+            X, names = read_table(arguments.data, **options, times=time, apart=apart)
+            arguments.targets = None if apart is None else apart.cells
     if arguments.drop_constant:
         X, names, dropped = drop_constant(X, names)
         if dropped:
@@ -241,6 +246,7 @@ def load_data(
     """
     from ..files.opening import TooLarge
 
+    arguments.targets = None
     if bundled(arguments.data) is not None:
         return load_table(arguments)
     why = _needs_rows(arguments, parameters)
@@ -265,6 +271,8 @@ def _needs_rows(arguments: argparse.Namespace, parameters: Mapping[str, Any]) ->
 
     if arguments.lags is not None:
         return "--lags"
+    if arguments.interventions is not None:
+        return "--interventions"
     # Asked one by one, with the others at their defaults, which need none.
     asking = (name for name in ("regression", "init", "prune") if needs_rows({name: parameters[name]}))
     return next((f"--{name} {getattr(arguments, name)}" for name in asking), "")

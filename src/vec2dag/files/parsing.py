@@ -107,6 +107,8 @@ class Parser:
     numbers: Numbers
     labelled: bool  # the first column holds row names
     times: int | None = None  # the column that may hold dates
+    apart: int | None = None  # a column that is kept as text, beside the numbers
+    cells: list[str] = field(default_factory=list)
     text: dict[int, tuple[int, str]] = field(default_factory=dict)
     comments: int = 0
 
@@ -129,6 +131,8 @@ class Parser:
             if len(cells) != width and not self._fits(line, cells):
                 continue
             n += 1
+            if self.apart is not None:
+                self.cells.append(cells[self.apart])
             if self.labelled:
                 labels.add(cells[0])
                 if len(labels) < n:

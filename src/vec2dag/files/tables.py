@@ -6,7 +6,7 @@ import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,21 @@ Table = tuple[NDArray[np.float64], tuple[str, ...]]
 _SAMPLE = 200
 
 
+@dataclass
+class Apart:
+    """A column that is read beside a table, as it stands, and is no variable of it.
+
+    Attributes
+    ----------
+    name : str
+    cells : list
+        One for every row of the table, once that is read.
+    """
+
+    name: str
+    cells: list[Any] = field(default_factory=list)
+
+
 @dataclass(frozen=True)
 class Options:
     """How to read a table: the keywords of `read_table`."""
@@ -38,6 +53,12 @@ class Options:
     encoding: str | None = None
     comment: str | None = None
     times: str | None = None
+    apart: Apart | None = None
+
+    @property
+    def excluded(self) -> list[str]:
+        """Names of all columns that are no variables."""
+        return [*self.exclude, *([] if self.apart is None else [self.apart.name])]
 
     def check_no_text(self, name: str) -> None:
         """Refuse what has no effect on a file that is no text."""
@@ -58,6 +79,7 @@ def read_table(
     encoding: str | None = None,
     comment: str | None = None,
     times: str | None = None,
+    apart: Apart | None = None,
     max_memory: float = MAX_MEMORY,
 ) -> Table:
     """Read a table of numbers.
@@ -86,6 +108,8 @@ def read_table(
         The character with which lines of a text file begin that are to be left out.
     times : str, optional
         Name of a column of a text file that may hold dates and times (ISO 8601): they become seconds since 1970.
+    apart : Apart, optional
+        A column that is no variable, and receives its cells as they stand; not of arrays, whose columns are numbers.
     max_memory : float, default 4
         GB (1e9 bytes) that the table may take, and the text from which it is read.
 
@@ -112,10 +136,13 @@ def read_table(
     UTF-16 is taken for cp1252.
     """
     choose("missing", missing, dict.fromkeys(("keep", "drop", "refuse")))
-    options = Options(columns, exclude, header, delimiter, decimal, encoding, comment, times)
+    options = Options(columns, exclude, header, delimiter, decimal, encoding, comment, times, apart)
     with opened(path, _READERS, max_memory) as file:
         read = _READERS.get(file.suffix) or _READERS[_SIGNED.get(file.kind or "", ".csv")]
         X, names = read(file, options)
+        if apart is not None and missing == "drop":
+            whole = ~np.isnan(X).any(axis=1)
+            apart.cells = [cell for cell, stays in zip(apart.cells, whole, strict=True) if stays]
         return (X if missing == "keep" else _complete(file.name, X, names, missing == "drop")), names
 
 
@@ -248,15 +275,17 @@ def text_table(file: Opened, options: Options) -> TextTable:
     if options.decimal is None and numbers != Numbers():
         lines.notes.append(how_marked(numbers))
     header, below = _header(rows, sample, options.header, numbers)
-    keep = select(file.name, header, options.columns, options.exclude)
-    labelled, times = False, None
+    keep = select(file.name, header, options.columns, options.excluded)
+    labelled, times, apart = False, None, None
+    if options.apart is not None:
+        (apart,) = select(file.name, header, [options.apart.name])
     if options.times is not None:
         (times,) = select(file.name, header, [options.times])
     if options.columns is None:
         checked_names(file.name, [header[i] for i in keep if header[i]])
         first = keep[0] == 0 != times and len(keep) > 1
         labelled = first and has_row_names([cells for _, cells in below])
-    parser = Parser(file, lines.refusal, lines.notes, header, keep[labelled:], numbers, labelled, times)
+    parser = Parser(file, lines.refusal, lines.notes, header, keep[labelled:], numbers, labelled, times, apart)
     start = rows.skipped if below is sample else sample[0][0]
     return TextTable(rows, below, start, parser, Unnamed(header, parser.keep))
 
@@ -265,6 +294,8 @@ def _read_text(file: Opened, options: Options) -> Table:
     table = text_table(file, options)
     lines = table.rows.lines
     X = table.unnamed.without(table.parser.parse(table.content))
+    if options.apart is not None:
+        options.apart.cells = table.parser.cells
     table.unnamed.check(lines.notes, lines.refusal)
     for note in lines.notes:
         warn(f"{file.name}: {note}")
@@ -290,6 +321,8 @@ def _header(rows: Rows, sample: list[Row], header: bool | None, numbers: Numbers
 
 def _read_numpy(file: Opened, options: Options) -> Table:
     options.check_no_text(file.name)
+    if options.apart is not None:
+        raise InputError(f"{file.name}: an array has no column of text, as {brief(options.apart.name)} would be")
     X, labels = load_matrix(file, ("X",))
     names = labels or default_names(X.shape[1])
     if options.columns is None and not options.exclude:
@@ -333,7 +366,7 @@ def _numeric_names(file: Opened, options: Options, schema: Any, n: int) -> tuple
     index = [key for key in (schema.pandas_metadata or {}).get("index_columns", []) if isinstance(key, str)]
     everything = schema.names if options.columns else [name for name in schema.names if name not in index]
     names = checked_names(
-        file.name, [everything[i] for i in select(file.name, everything, options.columns, options.exclude)]
+        file.name, [everything[i] for i in select(file.name, everything, options.columns, options.excluded)]
     )
     kinds = {name: schema.field(name).type for name in names}
     text = [name for name, kind in kinds.items() if not any(is_(kind) for is_ in numeric)]
@@ -362,7 +395,8 @@ def _read_parquet(file: Opened, options: Options) -> Table:
     n, d = source.metadata.num_rows, len(names)
     check_memory(file.name, f"its table of shape {(n, d)}", 8 * n * d, file.max_memory)
     with readable(file.name):
-        table = source.read(columns=list(names))
+        table = source.read(columns=[*names, *([] if options.apart is None else [options.apart.name])])
+        _set_apart(options, table)
         return np.ascontiguousarray(arrow_columns((table[name] for name in names), n)), names
 
 
@@ -378,7 +412,14 @@ def _read_feather(file: Opened, options: Options) -> Table:
         check_memory(
             file.name, f"its table of shape {(len(table), len(names))}", 8 * len(table) * len(names), file.max_memory
         )
+        _set_apart(options, table)
         return np.ascontiguousarray(arrow_columns((table[name] for name in names), len(table))), names
+
+
+def _set_apart(options: Options, table: Any) -> None:
+    """The column of a table of pyarrow that is read apart, if there is one."""
+    if options.apart is not None:
+        options.apart.cells = table[options.apart.name].to_pylist()
 
 
 _READERS: dict[str, Callable[[Opened, Options], Table]] = {

@@ -52,7 +52,7 @@ def summary(model: ALIAS, X: Any = None) -> dict[str, Any]:
     edges = [row | {"source": place[row["source"]], "target": place[row["target"]]} for row in model.edges_.rows]
     linear = bool(model.edges_.linear)
     if linear and edges and "p_value" not in edges[0]:
-        p = coefficients(model.moments_, model.adjacency_matrix_).p_value
+        p = coefficients(model.node_moments_, model.adjacency_matrix_).p_value
         edges = [edge | {"p_value_given_graph": float(p[edge["source"], edge["target"]])} for edge in edges]
     return FORMAT | as_plain(
         {

@@ -264,7 +264,8 @@ class Score(GraphScore):
 
     def link(self, residuals: ArrayLike, nodes: Any = ...) -> NDArray[np.float64]:
         """What the criterion sums over nodes; ``residuals`` are of ``nodes``, by default (..., d) of all."""
-        return self.weights[nodes] * self.criterion.link(residuals)
+        links = self.criterion.link(residuals)
+        return links if self.regression.rows is None else self.weights[nodes] * links
 
     def change(self, delta: ArrayLike, total: float) -> NDArray[np.float64]:
         """Change of the score, without prices, when the sum ``total`` of links grows by ``delta``."""
