@@ -141,8 +141,7 @@ def read_table(
         read = _READERS.get(file.suffix) or _READERS[_SIGNED.get(file.kind or "", ".csv")]
         X, names = read(file, options)
         if apart is not None and missing == "drop":
-            whole = (~np.isnan(X).any(axis=1)).tolist()
-            apart.cells = [cell for cell, stays in zip(apart.cells, whole, strict=True) if stays]
+            apart.cells = [cell for cell, row in zip(apart.cells, np.isnan(X), strict=True) if not row.any()]
         return (X if missing == "keep" else _complete(file.name, X, names, missing == "drop")), names
 
 

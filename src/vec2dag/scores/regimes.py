@@ -1,6 +1,7 @@
 """Regressions of nodes on different rows of a table: those in which a node was not set by somebody."""
 
 from collections.abc import Iterable, Sequence
+from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -148,6 +149,13 @@ class Regimes(Regression):
         part, own, others = self._of(node, parents)
         return part.residual(own, others)
 
+    def noise(self, node: int, parents: Sequence[int]) -> float:
+        """Variance of the noise of ``node`` given ``parents`` in the rows in which it was not set."""
+        if self.group[node] < 0:
+            return 1.0
+        part, own, others = self._of(node, parents)
+        return part.noise(own, others)
+
     def forecast(self, node: int, parents: Sequence[int], new: NDArray[np.float64]) -> NDArray[np.float64]:
         """Predictions (m,) of ``node`` for rows ``new`` (m, k) of its parents, both less the means of the table."""
         if self.group[node] < 0:
@@ -174,9 +182,8 @@ class Regimes(Regression):
 
     def taken(self, order: NDArray[np.int64]) -> "Regimes":
         """The same with the columns in another order."""
-        other = object.__new__(Regimes)
-        place = np.argsort(order)
-        other.n, other.d, other.names = self.n, self.d, tuple(self.names[k] for k in order)
+        other, place = copy(self), np.argsort(order)
+        other.names = tuple(self.names[k] for k in order)
         other.interventions, other.rows = self.interventions.taken(order), self.rows[order]
         other.moments = self.moments.taken(order)
         other.regimes = []
@@ -185,6 +192,29 @@ class Regimes(Regression):
             other.regimes.append(
                 Regime(np.sort(place[nodes]), rows, part.taken(moved), np.sort(place[columns]), moments.taken(order))
             )
+        other._look()
+        return other
+
+    def simpler(self) -> "Regimes | None":
+        """See :meth:`Regression.simpler`."""
+        return self._of_others(regime.part.simpler() for regime in self.regimes)
+
+    def approximate(self) -> "Regimes | None":
+        """See :meth:`Regression.approximate`."""
+        return self._of_others(regime.part.approximate() for regime in self.regimes)
+
+    def thinned(self, step: int) -> "Regimes | None":
+        """See :meth:`Regression.thinned`."""
+        return self._of_others(regime.part.thinned(step) for regime in self.regimes)
+
+    def _of_others(self, parts: Iterable[Regression | None]) -> "Regimes | None":
+        """The same with other parts; None if one is missing."""
+        other, regimes = copy(self), []
+        for regime, part in zip(self.regimes, parts, strict=True):
+            if part is None:
+                return None
+            regimes.append(regime._replace(part=part))
+        other.regimes = regimes
         other._look()
         return other
 
