@@ -591,6 +591,8 @@ class ALIAS(BaseEstimator):
             return labels.init(self.init)
         if isinstance(data, Moments):
             raise ValueError("init='score' needs the rows of the table; Moments have only mean and scatter")
+        if self.interventions_ is not None:
+            raise ValueError("init='score' takes all rows to be of one distribution, which interventions change")
         comparable = is_criterion(self.criterion) and as_criterion(self.criterion).equal_variances
         units = np.ones(data.shape[1]) if self.standardize is False or comparable else data.std(axis=0)
         table, before = (data / units)[:, labels.order], self._constraints.taken(labels.order).before
