@@ -65,8 +65,8 @@ nitpick_ignore_regex = [
 autodoc_member_order = "bysource"
 # What scikit-learn adds to every estimator.
 autodoc_default_options = {"exclude-members": "set_fit_request, set_score_request, set_predict_request"}
-autodoc_typehints_format = "short"
-python_use_unqualified_type_names = True
+# Docstrings say the types, in words.
+autodoc_typehints = "none"
 python_maximum_signature_line_length = 100
 # The extra is large, and its signatures need no torch.
 autodoc_mock_imports = ["torch", "stable_baselines3", "gymnasium"]

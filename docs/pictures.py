@@ -6,8 +6,9 @@ from typing import Any
 
 import matplotlib
 import numpy as np
+from sklearn.datasets import load_diabetes
 
-from vec2dag import ALIAS, PPO, Conditional, DataWarning, bootstrap, datasets, plot, simulate
+from vec2dag import ALIAS, PPO, Conditional, DataWarning, Knowledge, bootstrap, datasets, plot, simulate, vec2dag
 
 FOLDER = Path(__file__).parent / "img"
 
@@ -21,11 +22,63 @@ def save(name: str, axes: Any) -> None:
         figure.savefig(FOLDER / name, dpi=140, metadata={"Date": None} if vector else {"Software": None})
 
 
+def decoding(theme: str) -> Any:
+    """How a vector becomes a DAG: its numbers, the pairs that are joined, arrows from low to high potentials."""
+    import matplotlib.pyplot as plt
+
+    colours = plot.THEMES[theme]
+    d, names = 4, "abcd"
+    z = np.array([0.6, -0.9, 1.3, -0.2, 0.8, -0.5, -1.1, 0.4, 0.9, 0.7])
+    potentials, (i, j), A = z[:d], np.triu_indices(d, 1), vec2dag(z)
+    labels = [f"$p_{n}$" for n in names] + [f"$E_{{{names[a]}{names[b]}}}$" for a, b in zip(i, j, strict=True)]
+    _, axes = plt.subplots(
+        1, 3, figsize=(9.6, 2.9), width_ratios=(1.25, 1, 1), layout="constrained", facecolor=colours.background
+    )
+    bars = axes[0].barh(labels, z, color=[colours.positive if v > 0 else colours.negative for v in z])
+    for bar in bars[:d]:
+        bar.set_color(colours.other)
+    axes[0].axvline(0, color=colours.soft, linewidth=0.8)
+    axes[0].invert_yaxis()
+    axes[0].set_title("a vector z of d (d + 1) / 2 numbers")
+    x = np.array([0.0, 1.0, 2.0, 3.0])
+    for axis, title in zip(axes[1:], ("pairs with E > 0 are joined", "arrows go from low p to high p"), strict=True):
+        for a, b, e in zip(i, j, z[d:], strict=True):
+            if e > 0:
+                ends = (a, b) if A[a, b] else (b, a)
+                style = {"arrowstyle": "-|>" if axis is axes[2] else "-", "color": colours.positive, "linewidth": 1.8}
+                start, end = ((x[k], potentials[k]) for k in ends)
+                axis.annotate("", end, start, arrowprops=style | {"shrinkA": 11, "shrinkB": 11, "mutation_scale": 15})
+        axis.scatter(x, potentials, s=420, facecolor=colours.card, edgecolor=colours.soft, zorder=3)
+        for k, name in enumerate(names):
+            axis.text(x[k], potentials[k], name, color=colours.ink, ha="center", va="center", zorder=4)
+        axis.set(xlim=(-0.6, 3.6), ylim=(1.8, -1.4), xticks=[], ylabel="potential p" if axis is axes[1] else "")
+        axis.set_title(title)
+    for axis in axes:
+        axis.set_facecolor(colours.background)
+        axis.title.set(color=colours.ink, fontsize=10.5)
+        axis.yaxis.label.set_color(colours.soft)
+        axis.tick_params(colors=colours.soft)
+        axis.spines[:].set_visible(False)
+    return axes
+
+
 def main() -> None:
     """Fit, draw and write."""
     FOLDER.mkdir(exist_ok=True)
     matplotlib.use("Agg")
     warnings.simplefilter("ignore", DataWarning)
+
+    for theme in ("light", "dark"):
+        save(f"vec2dag-{theme}.svg", decoding(theme))
+
+    # The example of README.md.
+    columns = {"age": "age", "bmi": "body mass", "bp": "blood pressure"}
+    columns |= {"s5": "triglycerides", "s6": "glucose", "target": "progression"}
+    table = load_diabetes(as_frame=True, scaled=False).frame[[*columns]].rename(columns=columns)
+    patients = ALIAS(knowledge=Knowledge(tiers=[["age"], ["*"], ["progression"]]), random_state=0).fit(table)
+    samples = bootstrap(patients, table, 100, random_state=0)
+    for theme in ("light", "dark"):
+        save(f"diabetes-{theme}.svg", plot.graph(patients, confidence=samples, theme=theme))
 
     sachs = datasets.load_sachs()
     model = ALIAS(random_state=0).fit(sachs.X, names=sachs.names)

@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 pytest.importorskip(
     "experiments", reason="the experiments are beside the package in a checkout, not in a source archive"
 )
-from experiments import code, data, evaluate, numbers, process, report, runner, store, summary, tables
+from experiments import code, data, evaluate, process, report, runner, store, summary, tables
 from experiments.__main__ import main
 from experiments.hosts import Hosts
 from experiments.methods import METHODS
@@ -731,28 +731,3 @@ def test_toy_tables_keep_the_definitions():
     assert toy.cells == ("toy",)
     assert [run.settings["lambda1"] for run in toy.runs] == [0, 1]
     assert all(run.settings["max_steps"] == 20 for run in toy.runs)
-
-
-@pytest.mark.parametrize(
-    ("table", "cell", "label"),
-    [
-        ("dense", "dense-er8", "| ER-8, 30 nodes | 0."),
-        ("dense", "highdim-er2", "| ER-2, 200 nodes | 0."),
-        ("gp", "gp", "| Gaussian processes, 10 nodes, not pruned"),
-    ],
-)
-def test_the_readme_repeats_the_results(table, cell, label):
-    rows = [row for row in (ROOT / "README.md").read_text(encoding="utf-8").splitlines() if row.startswith(label)]
-    row = next(row for row in rows if "±" in row)
-    found = [line for line in summary.lines(TABLES[table], Store()) if line.cell == cell]
-    ours = next(line for line in found if line.name == "vec2dag")
-    for text in (
-        numbers.formatted(ours.here["shd"], 1),
-        numbers.formatted(ours.paper["shd"], 1),
-        f"{ours.seconds:.2g}",
-    ):
-        assert f"| {text} |" in row
-    for name, words in (("dagma", "DAGMA"), ("nocurl", "NOCURL"), ("equal-variance", "equal-variance order")):
-        line = next((line for line in found if line.name == name and line.sets > 1), None)
-        if line is not None:
-            assert f"{words} {numbers.formatted(line.here['shd'], 1)}" in row

@@ -232,13 +232,6 @@ def run_script(code, folder):
     return done.stdout
 
 
-@pytest.mark.parametrize("file", ["README.md", "docs/walkthrough.md"])
-def test_the_code_of_the_pages_runs(file, tmp_path):
-    blocks = code_blocks("python", file)
-    assert blocks, f"{file} has no Python code"
-    run_script("\n".join(blocks), tmp_path)
-
-
 def parses(command):
     try:
         parser().parse_args(command)
