@@ -315,6 +315,7 @@ def impute(X: Any, rng: np.random.Generator, names: Sequence[str] | None = None)
 
 
 def imputed(values: Array, moments: Moments, rng: np.random.Generator) -> Array:
+    """The rows (n, d) with missing values drawn given the others, from the Gaussian of these moments."""
     # In an order, and with signs, that are not those of the table, the same random numbers would be another draw.
     order = moments.canonical_order()
     m = moments.taken(order)

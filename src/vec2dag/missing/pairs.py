@@ -51,6 +51,7 @@ def pairwise(X: Any, names: Sequence[str] | None = None) -> Moments:
 
 
 def pairwise_of(values: Array, names: tuple[str, ...]) -> Moments:
+    """Moments whose covariances are each of the rows (n, d) that have both columns, mended if they contradict."""
     missing = np.isnan(values)
     if not missing.any():
         return Moments.of(values, names)
