@@ -10,7 +10,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
 from vec2dag import ALIAS, LearnedProcess, Moments, Score, simulate
 from vec2dag._parallel import one_blas_thread
-from vec2dag.scores.learned import JITTER, _kernel, _Likelihood, _Solved
+from vec2dag.scores.learned import JITTER, _kernel, _Likelihood, _places, _Solved
 
 
 @pytest.fixture
@@ -36,8 +36,9 @@ def test_the_algebra_of_landmarks_is_that_of_the_dense_matrix(X):
 
 def test_slopes_are_differences(X):
     f, t = _Likelihood(X[:, :2], X[:, 2], 30), np.array([0.1, -0.3, -1.0])
-    steps = 1e-5 * np.eye(3)
-    differences = [(f(t + step)[0] - f(t - step)[0]) / 2e-5 for step in steps]
+    # Heights are rounded to 1e-9 or so: shorter steps would measure that.
+    steps = 2e-4 * np.eye(3)
+    differences = [(f(t + step)[0] - f(t - step)[0]) / 4e-4 for step in steps]
     np.testing.assert_allclose(f(t)[1], differences, rtol=1e-5)
 
 
@@ -110,6 +111,16 @@ def test_heavy_tails_are_seen_by_their_ranks(rng):
     assert fitted.residual * y.var() < 0.06
     forecast = LearnedProcess().bind(np.column_stack([np.exp(3 * x), y])).forecast(1, [0], np.exp([[3.0], [-1.5]]))
     assert forecast == pytest.approx(np.sin([2.0, -1.0]), abs=0.2)
+
+
+def test_landmarks_reach_the_ends_of_every_parent(rng):
+    inputs = rng.standard_normal((500, 3)) ** 3
+    for most in (2, 3, 20, 100, 499):
+        places = _places(inputs, most)
+        assert len(np.unique(places)) == len(places) == most
+    for ends in (inputs.argmin(axis=0), inputs.argmax(axis=0)):
+        assert set(ends) <= set(_places(inputs, 20))
+    np.testing.assert_array_equal(_places(inputs[:10], 20), np.arange(10))
 
 
 @pytest.mark.parametrize(

@@ -75,9 +75,9 @@ class LearnedProcess(RowRegression, Settings):
     ``y ~ N(0, s (K + rho I))`` with ``K_ij = exp(-sum_k (z_ik - z_jk)^2 / (2 l_k^2))``: the length scale of every
     parent, the amplitude ``s`` and the noise maximise the marginal likelihood of every regression, so that units do not
     matter, and parents that do not matter get long length scales. The process is that of ``landmarks`` rows, spread
-    evenly over the table (the subset of regressors). Up to 2000 rows the likelihood is that of all rows. Parents are
-    measured in standard deviations, or, where that is likelier, by their normal scores, in which heavy tails do not
-    stand out.
+    evenly over the table and over every parent (the subset of regressors). Up to 2000 rows the likelihood is that of
+    all rows. Parents are measured in standard deviations, or, where that is likelier, by their normal scores, in which
+    heavy tails do not stand out.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ class LearnedProcess(RowRegression, Settings):
         top = _climb(last, top.t, top.inverse * (len(few) / len(some)), CLOSE)
         scales, rho = np.exp(top.t[:-1]), _ratio(top.t, n)
         inputs = inputs / scales
-        centres = inputs[spread(n, landmarks)]
+        centres = inputs[_places(inputs, landmarks)]
         solved = _Solved.of(inputs, centres, y, rho)
         fitted = LearnedProcessFit(
             scales, ranks, rho, math.exp(solved.height / n), solved.left / n, solved.freedom, solved.quadratic * rho / n
@@ -191,6 +191,19 @@ def _scores_at(Z: Array, new: Array) -> Array:
         values, first = np.unique(column, return_index=True)
         out[:, k] = np.interp(new[:, k], values, scores[first, k])
     return out
+
+
+def _places(inputs: Array, most: int) -> NDArray[np.int64]:
+    """Which rows of ``inputs`` (n, k) are landmarks: half of them at even ranks of the parents, others evenly spread.
+
+    The first reach the ends of every column, which rows spread over the table miss where tails are long.
+    """
+    n, k = inputs.shape
+    if n <= most:
+        return np.arange(n)
+    ranked = np.unique(np.argsort(inputs, axis=0, kind="stable")[spread(n, most // (2 * k))])
+    others = np.setdiff1d(np.arange(n), ranked)
+    return np.sort(np.concatenate([ranked, others[spread(len(others), most - len(ranked))]]))
 
 
 def _kernel(P: Array, Q: Array, out: Array | None = None) -> Array:
@@ -271,7 +284,7 @@ class _Likelihood:
 
     def __init__(self, inputs: Array, y: Array, landmarks: int) -> None:
         self.inputs, self.y = inputs, y - y.mean()
-        self.places = spread(len(y), landmarks)
+        self.places = _places(inputs, landmarks)
         k = inputs.shape[1]
         self.centre = np.append(np.full(k, SCALE + 0.5 * math.log(k)), NOISE)
         # Kernels and, as a last column, residuals; and derivatives: fresh memory would cost more than what fills it.
