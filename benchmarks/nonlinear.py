@@ -1,8 +1,8 @@
 """Nonlinear regressions side by side: how far the graphs are from the truth, before and after pruning, and how long.
 
-``python -m benchmarks.nonlinear [decisions choose report sachs rows speed]``. Defaults were chosen on the sets of
-``choose`` and the first sets of ``decisions``; the others played no part in it. The sets of the paper are read from a
-folder of their own. What is found is kept in ``nonlinear.json`` at once, and a run that was stopped goes on from there.
+``python -m benchmarks.nonlinear [decisions choose report sachs rows speed]``. Prices were chosen on the sets of
+``choose`` and the first sets of ``decisions``; the others played no part in it, but for the second GP set, on whose
+likelihoods the places of landmarks were chosen. The sets of the paper are read from a folder of their own. What is found is kept in ``nonlinear.json`` at once, and a run that was stopped goes on from there.
 """
 
 import argparse
@@ -155,9 +155,9 @@ def decide(X: NDArray[np.float64], A: NDArray[np.uint8], regression: Any, rng: n
 
 
 def decided(records: list[Record]) -> Part:
-    """The sets that defaults were chosen on, and the others."""
+    """The sets that prices were chosen on, and the others."""
     first, others = ([r for r in records if (r["set"] > 0) == chosen] for chosen in (False, True))
-    return Part([wrong("Sets that defaults were chosen on", first), wrong("Other sets", others)], records)
+    return Part([wrong("Sets that prices were chosen on", first), wrong("Other sets", others)], records)
 
 
 def wrong(title: str, records: list[Record]) -> Table:
