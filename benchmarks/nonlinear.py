@@ -2,7 +2,8 @@
 
 ``python -m benchmarks.nonlinear [decisions choose report sachs rows speed]``. Prices were chosen on the sets of
 ``choose`` and the first sets of ``decisions``; the others played no part in it, but for the second GP set, on whose
-likelihoods the places of landmarks were chosen. The sets of the paper are read from a folder of their own. What is found is kept in ``nonlinear.json`` at once, and a run that was stopped goes on from there.
+likelihoods the places of landmarks were chosen. The sets of the paper are read from a folder of their own.
+What is found is kept in ``nonlinear.json`` at once, and a run that was stopped goes on from there.
 """
 
 import argparse
