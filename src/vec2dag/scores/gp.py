@@ -25,9 +25,9 @@ SINGLE_PRECISION = 1e4
 FEW_ROWS = 200
 # Distance, in the logarithm of the length scale, of the first points of the climb; and when a maximum is found.
 STEP, CLOSE = 0.15, 0.01
-# Landmarks of the process that guides the exact one, which it does for so many times as many rows, unless the noise is
-# a smaller share of the largest variance than this: then residuals have little to do with each other.
-GUIDING, FEW_LANDMARKS, LEAST_NOISE = 100, 4, 1e-3
+# Landmarks of the process that guides the exact one, from so many rows on, unless the noise is a smaller share of the
+# largest variance than this: then residuals have little to do with each other.
+GUIDING, GUIDED_ROWS, LEAST_NOISE = 150, 400, 1e-3
 # Added to the variance of landmarks.
 JITTER = 1e-8
 # Rows of a kernel matrix that are made at a time: they stay in the cache.
@@ -83,9 +83,9 @@ class GaussianProcess(RowRegression, Settings):
         regressors), which costs ``O(n inducing^2)`` instead of ``O(n^3)`` and leaves somewhat larger residuals.
     inducing : int, default 1000
     landmarks : int, optional
-        Everything from the projection on so many rows, the length scale too, whatever the number of rows: 200 of them
-        cost an eighth of the exact process on 1,000 rows and leave residuals that are 2 to 7% larger on the paper's
-        data. The exact process is guided by this one.
+        Everything from the projection on so many rows, the length scale too, whatever the number of rows: 150 of them
+        cost a quarter of the exact process on 1,000 rows and leave residuals that are 2% larger on the paper's data (mean;
+        up to a quarter where functions are rough). The exact process is guided by this one.
 
     Examples
     --------
@@ -126,7 +126,7 @@ class GaussianProcess(RowRegression, Settings):
 
     def approximate(self, X: Array, names: tuple[str, ...]) -> Regression | None:
         """The process on landmarks, where that is less work and the noise is not next to nothing."""
-        few = self.landmarks is not None or len(X) < FEW_LANDMARKS * GUIDING
+        few = self.landmarks is not None or len(X) < GUIDED_ROWS
         if few or self.alpha < LEAST_NOISE * X.var(axis=0).max():
             return None
         return replace(self, landmarks=GUIDING).bind(X, names)
