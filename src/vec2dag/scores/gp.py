@@ -84,8 +84,8 @@ class GaussianProcess(RowRegression, Settings):
     inducing : int, default 1000
     landmarks : int, optional
         Everything from the projection on so many rows, the length scale too, whatever the number of rows: 150 of them
-        cost a quarter of the exact process on 1,000 rows and leave residuals that are 2% larger on the paper's data (mean;
-        up to a quarter where functions are rough). The exact process is guided by this one.
+        cost a quarter of the exact process on 1,000 rows and leave residuals that are 2% larger on the paper's data
+        (mean; up to a quarter where functions are rough). The exact process is guided by this one.
 
     Examples
     --------
