@@ -56,9 +56,9 @@ class Options:
     apart: Apart | None = None
 
     @property
-    def excluded(self) -> list[str]:
+    def excluded(self) -> Sequence[str]:
         """Names of all columns that are no variables."""
-        return [*self.exclude, *([] if self.apart is None else [self.apart.name])]
+        return self.exclude if self.apart is None else [*self.exclude, self.apart.name]
 
     def check_no_text(self, name: str) -> None:
         """Refuse what has no effect on a file that is no text."""
