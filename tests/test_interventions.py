@@ -118,7 +118,9 @@ def test_other_orders_of_columns_say_the_same(rng):
     moved = found.taken(order)
     assert moved.names == ("c", "a", "d", "b")
     assert np.array_equal(moved.is_set[moved.rows], mask[:, order])
-    assert np.array_equal(found.of_rows(np.arange(10)).is_set[found.rows[:10]], mask[:10])
+    few = found.of_rows(np.arange(10))
+    assert np.array_equal(few.is_set[few.rows], mask[:10])
+    assert few.sizes.min() > 0
 
 
 # --- classes --------------------------------------------------------------------------------------------------------
@@ -435,6 +437,27 @@ def test_moments_and_callables_are_refused(rng):
         ALIAS(lambda A: -float(A.sum())).fit(X, interventions=["x0"] * 20)
     with pytest.raises(ValueError, match="need the rows"):
         Score(Moments.of(X), interventions=[None] * 20)
+
+
+def test_rows_with_missing_values_go_with_their_targets(rng):
+    data, said = table(rng, d=4, n=300)
+    holes = data.X.copy()
+    holes[rng.random(holes.shape) < 0.05] = np.nan
+    whole = ~np.isnan(holes).any(axis=1)
+    left = [t for t, stays in zip(said, whole, strict=True) if stays]
+    plain = ALIAS(random_state=0).fit(holes[whole], interventions=left)
+    with pytest.warns(UserWarning, match="left out"):
+        model = ALIAS(random_state=0, missing="drop").fit(holes, interventions=said)
+    assert model.score_ == plain.score_
+    assert model.interventions_.counts == plain.interventions_.counts
+    with pytest.warns(UserWarning, match="left out"):
+        found = bootstrap(ALIAS(missing="drop"), holes, 2, random_state=0, n_jobs=1, interventions=said)
+    assert found.settings["interventions"] == plain.interventions_.counts
+    for name in ("em", "impute", "pairwise-complete"):
+        with pytest.raises(ValueError, match="one distribution, which interventions change"):
+            ALIAS(missing=name).fit(holes, interventions=said)
+        with pytest.raises(ValueError, match="one distribution, which interventions change"):
+            bootstrap(ALIAS(missing=name), holes, 2, interventions=said)
 
 
 def test_a_checkpoint_of_other_targets_is_refused(tmp_path, rng):

@@ -41,7 +41,7 @@ from ._checks import (
 from ._parallel import OutOfTime, effective_jobs, one_blas_thread, until
 from ._settings import Settings
 from .columns import Columns, coded, has_categories
-from .confidence.bootstrap import check_missing
+from .confidence.bootstrap import check_missing, of_complete
 from .confidence.effects import coefficients
 from .edges import EdgeTable, removed_edges
 from .files.atomic import PathLike, as_json, write_together
@@ -393,12 +393,10 @@ class ALIAS(BaseEstimator):
         rng = _generator(self.random_state)
         data = self._validate(X, names)
         if not isinstance(data, Moments) and self.missing_.any():
-            rows, data = len(data), self._without_missing(data, rng, start)
-            if interventions is not None and (isinstance(data, Moments) or len(data) != rows):
-                raise ValueError(
-                    f"interventions are told of every row, and missing={self.missing!r} does not keep all rows: leave "
-                    "rows with missing values out of both before, or use missing='impute'"
-                )
+            if interventions is not None:
+                told = Interventions.of(interventions, self._names, len(data))
+                interventions = of_complete(told, data, check_missing(self.get_params(deep=False)), self.missing)
+            data = self._without_missing(data, rng, start)
         self.interventions_ = self._interventions(interventions, data)
         moments = data if isinstance(data, Moments) else Moments.of(data, self._names)
         self.standardized_ = self._standardises()

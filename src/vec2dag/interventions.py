@@ -167,12 +167,13 @@ class Interventions:
         return Interventions(tuple(self.names[k] for k in order), patterns, rank[self.rows])
 
     def of_rows(self, rows: NDArray[Any]) -> "Interventions":
-        """Of these rows, given by positions or by a mask (n,); the patterns stay, though some may have no row."""
-        return Interventions(self.names, self.patterns, self.rows[rows])
+        """Of these rows, given by positions or by a mask (n,), with the patterns that they have."""
+        left, place = np.unique(self.rows[rows], return_inverse=True)
+        return Interventions(self.names, tuple(self.patterns[k] for k in left), place.astype(np.int64))
 
-    def moments(self, X: NDArray[np.float64]) -> list[Moments | None]:
-        """Statistics of the rows of every pattern in a table (n, d); None for those without rows."""
-        return [Moments.of(X[self.rows == k], self.names) if size else None for k, size in enumerate(self.sizes)]
+    def moments(self, X: NDArray[np.float64]) -> list[Moments]:
+        """Statistics of the rows of every pattern in a table (n, d)."""
+        return [Moments.of(X[self.rows == k], self.names) for k in range(len(self.patterns))]
 
     def doubts(self) -> list[str]:
         """What cannot be learned, a sentence each."""

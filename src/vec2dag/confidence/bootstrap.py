@@ -48,7 +48,7 @@ from .journal import Journal
 from .resampling import WIDEST, Blocks, Gaussian, Rows, RowsBySetting, Table
 from .shares import Bootstrap, Sample
 
-__all__ = ["bootstrap", "check_missing", "needs_rows"]
+__all__ = ["bootstrap", "check_missing", "needs_rows", "of_complete"]
 
 METHODS = {"resample": "rows with replacement", "subsample": "half of the rows", "parametric": "a Gaussian"}
 # Seconds of work for which other processes are worth starting; a single sample of so many is.
@@ -140,7 +140,7 @@ def bootstrap(
     X, interventions = without_targets(X, interventions)
     values, moments = _checked(X, _names_of_fit(model, X) if names is None else names, method, rows, n_jobs, prototype)
     knowledge = Knowledge.of(prototype.get_params(deep=False).get("knowledge"), moments.names)
-    targets = _targets(interventions, values, moments, method)
+    targets = _targets(interventions, X, values, moments, method, prototype)
     journal = None
     if checkpoint is not None:
         about = {
@@ -312,8 +312,25 @@ def _checked_file(
     return None if method == "parametric" else file, moments
 
 
+def of_complete(
+    interventions: Interventions, values: NDArray[np.float64], missing: Treatment, name: str
+) -> Interventions:
+    """What was set in the rows of a table (n, d) without missing values; refused unless the others are left out."""
+    if not missing.once:
+        raise ValueError(
+            f"missing={name!r} takes all rows to be of one distribution, which interventions change: missing='drop' "
+            "leaves out rows with missing values"
+        )
+    return interventions.of_rows(~np.isnan(values).any(axis=1))
+
+
 def _targets(
-    interventions: Any, values: NDArray[np.float64] | TableFile | None, moments: Moments, method: str
+    interventions: Any,
+    X: Any,
+    values: NDArray[np.float64] | TableFile | None,
+    moments: Moments,
+    method: str,
+    model: Any,
 ) -> Interventions | None:
     """What was set in every row; None where nothing was."""
     if interventions is None:
@@ -322,7 +339,11 @@ def _targets(
         raise ValueError(
             "interventions need the rows of the table, in memory: not for 'parametric', nor for a TableFile"
         )
-    found = Interventions.of(interventions, moments.names, len(values))
+    table = as_table(X, rows=2, missing=True)
+    found = Interventions.of(interventions, moments.names, len(table))
+    if np.isnan(table).any():
+        parameters = model.get_params(deep=False)
+        found = of_complete(found, table, check_missing(parameters), parameters["missing"])
     return None if found.trivial else found
 
 

@@ -78,14 +78,14 @@ class Regimes(Regression):
         group, patterns = interventions.groups()
         # One factor for the rows of each pattern, which are merged for each group.
         moments = interventions.moments(values)
-        self.moments = Moments.together([m for m in moments if m is not None])
+        self.moments = Moments.together(moments)
         self.regimes: list[Regime] = []
         for g, own in enumerate(patterns):
             nodes = np.flatnonzero((group == g) & (self.rows > 0))
             if not len(nodes):
                 continue
             rows = own[interventions.rows]
-            together = Moments.together([m for m, mine in zip(moments, own, strict=True) if mine and m is not None])
+            together = Moments.together([m for m, mine in zip(moments, own, strict=True) if mine])
             varies = ~_constant(values[rows], together)
             if not varies[nodes].all():
                 still = [self.names[j] for j in nodes[~varies[nodes]]]
