@@ -321,7 +321,7 @@ def of_complete(
             f"missing={name!r} takes all rows to be of one distribution, which interventions change: missing='drop' "
             "leaves out rows with missing values"
         )
-    return interventions.of_rows(~np.isnan(values).any(axis=1))
+    return interventions.of_rows(np.flatnonzero(~np.isnan(values).any(axis=1)))
 
 
 def _targets(
