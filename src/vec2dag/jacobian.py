@@ -44,7 +44,7 @@ def score_order(
     before : array of shape (d, d), optional
         ``before[i, j]``: i comes before j, whatever the data say. Transitive, and without cycles.
     ridge : float, default 0.001
-        As in :func:`hessian_diagonal`.
+        As in ``hessian_diagonal``.
     max_rows : int, default 1000
         Rows that are used, spread evenly over the table.
     over : callable, optional
@@ -103,7 +103,7 @@ def hessian_diagonal(X: ArrayLike, *, ridge: float = RIDGE) -> Array:
 
 
 def _diagonal(Z: Array, squares: Array, ridge: float) -> Array:
-    """:func:`hessian_diagonal`, of rows with these squared distances (n, n).
+    """``hessian_diagonal``, of rows with these squared distances (n, n).
 
     Stein's identity, E[h(x) grad log p(x)'] = -E[grad h(x)], solved by ridge regression in the functions of the kernel
     k(x, y) = exp(-|x - y|^2 / 2 s^2) with s the median distance of two rows: with K (n, n) of all pairs,

@@ -230,7 +230,7 @@ class Score(GraphScore):
         return guide
 
     def until(self, deadline: float) -> AbstractContextManager[Any]:
-        """See :meth:`GraphScore.until`."""
+        """See ``GraphScore.until``."""
         stack = ExitStack()
         stack.enter_context(self.local.until(deadline))
         if self._approximation is not None:

@@ -68,7 +68,7 @@ class Budget:
     callback : callable, optional
         Told of every step with a :class:`.Progress`; returning True ends the search.
     watch : callable, optional
-        Told of regressions with a :class:`Work`.
+        Told of regressions with a :class:`.Work`.
     outer : Budget, optional
         The budget that this one is a part of. It is never exceeded, and a callback or an interrupt ends it too.
 

@@ -90,7 +90,7 @@ def discover(
     callback : callable, optional
         Called with a :class:`.Progress` after every step; returning True ends the search, the refinement included.
     watch : callable, optional
-        Called with a :class:`Work` while regressions that take their time are made, which may be hundreds in a step.
+        Called with a :class:`.Work` while regressions that take their time are made, which may be hundreds in a step.
     checkpoint : path or Checkpoint, optional
         A file in which the search is kept as it goes on. Started again with the same score, settings and ``rng`` in the
         same state, it goes on from there and ends in the same result as if it had never stopped, up to the seconds;
