@@ -29,7 +29,7 @@ FEWEST = 3
 
 @dataclass(frozen=True, eq=False)
 class Interventions:
-    """The targets of every row; :meth:`of` makes them of what people have.
+    """The targets of every row; :meth:`Interventions.of` makes them of what people have.
 
     Attributes
     ----------
