@@ -117,7 +117,14 @@ def display_math(writer: Any, node: nodes.math_block) -> None:
     raise nodes.SkipNode
 
 
+def widen(app: Sphinx, page: str, *_: Any) -> None:
+    """Tables of results have many columns."""
+    if page == "RESULTS" or page.startswith(("docs/results/", "benchmarks/results/")):
+        app.add_css_file("wide.css")
+
+
 def setup(app: Sphinx) -> None:
     """What this site adds to Sphinx."""
+    app.connect("html-page-context", widen)
     app.add_directive("command-help", CommandHelp)
     app.add_html_math_renderer("mathml", (inline_math, None), (display_math, None))
