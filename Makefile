@@ -51,7 +51,7 @@ $(VENV)/.docs: pyproject.toml | $(BIN)/python
 
 # Needs no network once installed. Warnings, links to nowhere among them, are errors.
 docs: $(VENV)/.docs
-	$(BIN)/python -m sphinx -q -W --keep-going -c docs -d build/doctrees . build/docs
+	$(BIN)/python -m sphinx -q -a -W --keep-going -c docs -d build/doctrees . build/docs
 	@echo "open build/docs/index.html in a browser"
 
 N ?= 10000
