@@ -74,12 +74,9 @@ def load(name: str, seed: int, folder: Path | None = None) -> Dataset:
     ----------
     name : str
         A name of :func:`vec2dag.simulate.presets`; ``"gp"``, ``"pnl-gp"`` or ``"standardised-gp"`` (stored sets);
-        ``"sachs"`` (standardised); ``"joint-gp-er4-d20"`` and the like (``LARGE``); ``"d50"`` and the like, noise that
-        nothing is to be found in, for times that depend on the number of nodes alone; or ``"toy"``, five nodes and 80
-        rows.
-        ``"sachs"`` (standardised); ``"magic-niab-n200"`` and the like, rows of a network of biology (see
-        :data:`NETWORKS`); ``"d50"`` and the like, noise that nothing is to be found in, for times that
-        depend on the number of nodes alone; or ``"toy"``, five nodes and 80 rows.
+        ``"sachs"`` (standardised); ``"joint-gp-er4-d20"`` and the like (``LARGE``); ``"magic-niab-n200"`` and the
+        like, rows of a network of biology (``NETWORKS``); ``"d50"`` and the like, noise that nothing is to be found in,
+        for times that depend on the number of nodes alone; or ``"toy"``, five nodes and 80 rows.
     seed : int
         Number of the set, from 0.
     folder : Path, optional

@@ -6,6 +6,9 @@ from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExec
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import Any
+
+from vec2dag.simulate import Dataset
 
 from . import data
 from .code import digests, table_digest
@@ -158,13 +161,19 @@ def _attempt(job: Job, limits: Limits, hosts: Hosts | None) -> Row:
             return row | {"status": "timeout", "limit": limits.timeout, "progress": outcome.said}
         if outcome.status == "failed":
             return row | {"error": outcome.said}
-        found = evaluate(dataset, job.data, outcome.found, METHODS[job.run.method].undirected)
-        if job.run.method == "vec2dag":
-            graph = graph_of(found, len(dataset.A))
-            found["reaches_truth"] = reaches_truth(dataset, job.run.settings, graph)
+        found = _judged(dataset, row, outcome.found)
         return row | {"status": "ok", **found, **outcome.facts, "jobs": limits.jobs}
     except Exception as error:
         return row | {"error": f"{type(error).__name__}: {error}"[:500]}
+
+
+def _judged(dataset: Dataset, row: Row, found: dict[str, Any]) -> Row:
+    """What is said of a graph by those who know the truth."""
+    judged = evaluate(dataset, row["data"], found, METHODS[row["method"]].undirected)
+    if row["method"] == "vec2dag":
+        graph = graph_of(judged, len(dataset.A))
+        judged["reaches_truth"] = reaches_truth(dataset, row["settings"], graph)
+    return judged
 
 
 def judge(store: Store, folder: Path | None, say: Callable[[str], None] = print) -> None:
@@ -179,8 +188,7 @@ def judge(store: Store, folder: Path | None, say: Callable[[str], None] = print)
             dataset = data.load(row["data"], row["seed"], folder)
         except FileNotFoundError:
             continue
-        graph = graph_of(row, len(dataset.A))
-        found = evaluate(dataset, row["data"], {"A": graph}, METHODS[row["method"]].undirected)
+        found = _judged(dataset, row, {"A": graph_of(row, len(dataset.A))})
         if found["metrics"] != row["metrics"]:
             say(f"{row['data']} set {row['seed']}, {row['method']}: other numbers than before")
         today = digests(row["method"], row["settings"], row["data"])

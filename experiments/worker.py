@@ -14,6 +14,7 @@ import json
 import math
 import os
 import platform
+import select
 import signal
 import sys
 import time
@@ -121,7 +122,15 @@ def host() -> None:
         if pid == 0:
             _forked(folder)
         print(pid, file=answers, flush=True)
-        _, status = os.waitpid(pid, 0)
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        while not ended:
+            # Nothing is said to a host that works: its ear is free only when whoever asked has gone.
+            if select.select([sys.stdin], [], [], 0.01)[0]:
+                for end in (os.kill, os.killpg):  # it may not lead a group yet
+                    with contextlib.suppress(ProcessLookupError):
+                        end(pid, signal.SIGKILL)
+                return
+            ended, status = os.waitpid(pid, os.WNOHANG)
         print(os.waitstatus_to_exitcode(status), file=answers, flush=True)
 
 

@@ -23,7 +23,7 @@ pytest.importorskip(
 )
 from experiments import code, data, evaluate, process, report, runner, store, summary, tables
 from experiments.__main__ import main
-from experiments.hosts import Hosts
+from experiments.hosts import Host, Hosts
 from experiments.methods import METHODS
 from experiments.runner import Job, Limits
 from experiments.store import Store
@@ -99,7 +99,7 @@ def test_published_numbers_have_a_place():
 def test_the_same_run_is_made_once():
     jobs = runner.jobs_of(TABLES.values(), 1, lambda run: run.name == "vec2dag" and run.method == "vec2dag")
     assert len({json.dumps(job.fields, sort_keys=True) for job in jobs}) == len(jobs)
-    assert sum(job.data == "dense-er8" for job in jobs) == 1
+    assert sum(job.data == "dense-er8" and job.seed == 0 for job in jobs) == 1
 
 
 # --- a rehearsal of every table -------------------------------------------------------------------------------
@@ -345,6 +345,23 @@ def test_nothing_starts_after_the_end():
     hosts.kill()
     with pytest.raises(RuntimeError, match="ended"), hosts.host(Path(sys.executable), {}, ()):
         pass
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
+def test_a_run_ends_when_whoever_asked_for_it_has_gone(tmp_path):
+    np.save(tmp_path / "X.npy", np.zeros((10, 3)))
+    job = {"method": SLEEPER.method, "settings": SLEEPER.settings, "seed": 0, "careful": False}
+    (tmp_path / "job.json").write_text(json.dumps(job | {"memory": 8.0, "timeout": 600.0, "patience": 600.0}))
+    host = Host(Path(sys.executable), process._environment(peer=False))
+    host.process.stdin.write(f"{tmp_path}\n".encode())
+    host.process.stdin.flush()
+    run = int(host.process.stdout.readline())
+    host.process.stdin.close()
+    assert host.process.wait(60) == 0
+    end = time.monotonic() + 60
+    while Path(f"/proc/{run}").exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not Path(f"/proc/{run}").exists()
 
 
 @pytest.mark.skipif(os.name == "nt", reason="forks")
