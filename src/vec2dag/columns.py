@@ -254,6 +254,9 @@ class _Found:
 def _columns_of(X: Any) -> _Found:
     """The columns of a frame, a mapping or an array."""
     if isinstance(X, dict):
+        for name, column in X.items():
+            if not hasattr(column, "__len__") or isinstance(column, str):
+                raise ValueError(f"the columns of X must be lists or arrays of cells, {brief(name)} is {brief(column)}")
         return _Found([np.array(column, dtype=_kind(column)) for column in X.values()], list(X), _length(X.values()))
     labels = getattr(X, "columns", None)
     if labels is not None and hasattr(X, "__getitem__"):

@@ -31,6 +31,7 @@ from threadpoolctl import threadpool_limits
 from ._checks import (
     LARGEST,
     as_numbers,
+    as_real,
     brief,
     check_names,
     choose,
@@ -324,6 +325,7 @@ def linear(W: ArrayLike, E: ArrayLike, rng: Generator | None = None, *, fixed: A
     weights = _weights(W, "W")
     order = topological_order(as_adjacency(weights, "W"))
     columns = np.array(_noise_of(weights, E).T, order="C")
+    fixed = _fixed(fixed, columns.T.shape)
     # One addition per edge in index order and no BLAS: the bytes depend neither on threads nor on the order.
     for j in order:
         for i in np.flatnonzero(weights[:, j]):
@@ -336,6 +338,16 @@ def linear(W: ArrayLike, E: ArrayLike, rng: Generator | None = None, *, fixed: A
 def _set(values: Array, fixed: Array) -> Array:
     """Values (n,) with those that are set in place of the others."""
     return np.where(np.isnan(fixed), values, fixed)
+
+
+def _fixed(fixed: Any, shape: tuple[int, ...]) -> Array | None:
+    """Values that were set, refused unless they are numbers, or nan, of the shape of the table."""
+    if fixed is None:
+        return None
+    values = as_real(fixed, "fixed")
+    if values.shape != shape:
+        raise ValueError(f"fixed must have shape {shape}, nan where nothing was set, got {values.shape}")
+    return values.astype(np.float64)
 
 
 def ancestral(
@@ -367,6 +379,7 @@ def ancestral(
         function("link", link, "of values")
     adjacency = as_adjacency(A)
     X = _noise_of(adjacency, E)
+    fixed = _fixed(fixed, X.shape)
     seeds = rng.integers(2**63, size=len(adjacency))
     for j in topological_order(adjacency):
         parents = np.flatnonzero(adjacency[:, j])
