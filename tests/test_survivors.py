@@ -390,7 +390,9 @@ def test_tests_of_edges_have_a_share_of_the_time(monkeypatch, prune, share):
 
     monkeypatch.setattr(estimator, "discover", recorded)
     ALIAS("bic-nv", prune=prune, time_budget=100.0, random_state=0).fit(sine(40, 3))
-    assert asked == [pytest.approx(100.0 * share)]
+    # What has passed since the start of fit is gone.
+    assert 0 < asked[0] <= 100.0 * share
+    assert asked[0] > 100.0 * (share - 0.19)
 
 
 # --- edges for people ---------------------------------------------------------------------------------------------
