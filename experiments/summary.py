@@ -3,7 +3,7 @@
 import csv
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from statistics import fmean, median, stdev
@@ -39,6 +39,8 @@ class Line:
     cell, name, pruning : str
     here, paper : dict of Number
         By metric: measured, and published.
+    shd : dict
+        The distances by number of the set.
     sets : int
         Runs that ended with a graph that could be shown so.
     seconds, megabytes : float
@@ -54,6 +56,7 @@ class Line:
     pruning: str
     here: dict[str, Number]
     paper: dict[str, Number]
+    shd: dict[int, float] = field(default_factory=dict)
     sets: int = 0
     seconds: float = math.nan
     megabytes: float = math.nan
@@ -105,6 +108,7 @@ def _line(table: Table, cell: str, run: Run, pruning: str, store: Store) -> Line
         pruning,
         here,
         paper,
+        {r["seed"]: g["shd"] for r, g in zip(ended, graphs, strict=True) if "shd" in g},
         len(ended),
         median(seconds) if seconds else math.nan,
         max(memory) if memory else math.nan,

@@ -191,6 +191,18 @@ def test_results_are_written_from_the_rows(tmp_path, capsys):
         assert Path(file).stat().st_size > 0
 
 
+def test_methods_are_compared_on_the_datasets_that_all_have(tmp_path):
+    found = Store(tmp_path)
+    row = {"data": "noise-laplace", "status": "ok", "seconds": 1.0}
+    for seed in range(5):
+        for method, settings, shd in (("vec2dag", {"criterion": "bic-ev"}, float(seed)), ("nocurl", {}, 1.5)):
+            if method == "vec2dag" or seed < 3:
+                fields = {"seed": seed, "method": method, "settings": settings, "metrics": {"linear": {"shd": shd}}}
+                found.add(row | fields)
+    (contest,) = report.contests(found)
+    assert contest[1:] == ("noise-laplace", "linear", [("vec2dag", 1.0), ("nocurl", 1.5)])
+
+
 def test_graphs_are_judged_again(tmp_path, capsys):
     found, _ = run_toy(EQUAL, tmp_path, seeds=2, jobs=1)
     rows = list(found.rows.values())
