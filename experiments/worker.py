@@ -44,24 +44,25 @@ VERSIONS = {
 LOG_LIMIT = 2**30  # bytes of one file
 
 
-def set_limits(gigabytes: float, seconds: float) -> None:
-    """Limit memory, files and processor time from now on, where the system can.
-
-    Processor time, because a machine that does other work too would stop a run that has hardly begun.
-    """
+def _limit(**limits: float) -> None:
+    """Limits of the process, by the names of the system without ``RLIMIT_``, where it has them."""
     try:
         import resource
     except ImportError:  # Windows
         return
-    wanted = {
-        resource.RLIMIT_DATA: int(gigabytes * 2**30),
-        resource.RLIMIT_FSIZE: LOG_LIMIT,
-        resource.RLIMIT_CPU: math.ceil(time.process_time() + seconds),
-    }
-    for kind, limit in wanted.items():
+    for name, limit in limits.items():
+        kind = getattr(resource, f"RLIMIT_{name}")
         _, hard = resource.getrlimit(kind)
-        limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
-        resource.setrlimit(kind, (limit, hard))
+        wanted = math.ceil(limit)
+        resource.setrlimit(kind, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
+
+
+def set_limits(gigabytes: float, seconds: float) -> None:
+    """Limit memory, files and processor time from now on.
+
+    Processor time, because a machine that does other work too would stop a run that has hardly begun.
+    """
+    _limit(DATA=gigabytes * 2**30, FSIZE=LOG_LIMIT, CPU=time.process_time() + seconds)
 
 
 def peak_megabytes() -> float | None:
@@ -116,6 +117,7 @@ def host() -> None:
             function = _loaded(method)
             if method.library and kind not in warm:
                 # Compiled kernels are loaded once, as other packages have theirs when they are imported.
+                _limit(DATA=job["memory"] * 2**30)
                 function(np.load(folder / "X.npy")[:100, :5], np.random.default_rng(0), **settings | method.toy)
         warm.add(kind)
         pid = os.fork()
