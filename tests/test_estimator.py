@@ -279,11 +279,11 @@ def test_kinds_of_tables_give_the_same_graph(X):
 def test_columns_that_are_not_numeric_are_named(X):
     frame = pd.DataFrame(X, columns=list("abcd"))
     for values in (["u", "v"] * 200, pd.Categorical(["u", "v"] * 200)):
-        with pytest.raises(ValueError, match=r"is for numbers, and 'b' are categories"):
+        with pytest.raises(ValueError, match=r"and of the columns 'b' are categories"):
             quick().fit(frame.assign(b=values))
     with pytest.raises(ValueError, match=r"not numeric: 'b'$"):
         quick().fit(frame.assign(b=pd.date_range("2020", periods=400)))
-    with pytest.raises(ValueError, match=r"is for numbers, and 'b', 'd' are categories"):
+    with pytest.raises(ValueError, match=r"and of the columns 'b', 'd' are categories"):
         quick().fit(pl.DataFrame(X, schema=list("abcd")).with_columns(b=pl.lit("u"), d=pl.lit("v")))
 
 

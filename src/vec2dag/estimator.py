@@ -529,8 +529,8 @@ class ALIAS(BaseEstimator):
             numbers = table.as_numbers()
             if numbers is None:
                 raise ValueError(
-                    f"criterion={brief(self.criterion)} is for numbers, and {quoted(table.columns.by_name)} are "
-                    "categories; leave them out"
+                    f"criterion={brief(self.criterion)} is for numbers, and of the columns "
+                    f"{quoted(table.columns.by_name)} are categories; leave them out"
                 )
             X, names = numbers.values, numbers.columns.names
         labels = frame_labels(X)

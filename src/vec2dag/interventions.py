@@ -6,7 +6,7 @@ own causes have not. Such rows say nothing about these causes, and all the more 
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -77,7 +77,7 @@ class Interventions:
                     f"{targets.dtype} {targets.shape}"
                 )
             entries = [tuple(np.flatnonzero(row).tolist()) for row in targets]
-        elif isinstance(targets, str | bytes | Mapping) or not isinstance(targets, Iterable):
+        elif isinstance(targets, str | bytes | Mapping) or not np.iterable(targets):
             raise ValueError(
                 f"interventions={brief(targets)}: one entry for every row is needed, the column that was set or None"
             )
