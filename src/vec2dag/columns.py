@@ -22,6 +22,7 @@ __all__ = [
     "Coded",
     "Columns",
     "Level",
+    "as_level",
     "coded",
     "coded_warnings",
     "has_categories",
@@ -459,11 +460,11 @@ def _levels_of(column: Any) -> tuple[NDArray[np.float64], tuple[Level, ...]]:
     place = np.empty(len(levels) + 1)
     place[order] = np.arange(len(levels))
     place[-1] = np.nan
-    sorted_levels = tuple(_whole(levels[k]) for k in order)
+    sorted_levels = tuple(as_level(levels[k]) for k in order)
     return place[np.where(np.isnan(codes), len(levels), codes).astype(np.int64)], sorted_levels
 
 
-def _whole(level: Any) -> Level:
+def as_level(level: Any) -> Level:
     """A level as files hold it: whole numbers as such."""
     if isinstance(level, bool | str):
         return level

@@ -100,10 +100,10 @@ def add_model_options(p: Any) -> Any:
         "--criterion",
         metavar="NAME",
         default="auto",
-        help="auto: ebic-nv for numbers, bdeu for categories, ebic-dg for both (default); ebic-nv: unequal noise "
-        "variances, independent of units, a price for many columns; bic-nv: the paper's, without that price; bge: the "
-        "Bayesian score; bic-ev, ebic-ev, ls: equal noise variances, for columns that share a unit; bdeu, bic-cat: "
-        "categories; ebic-dg, bic-dg: categories and numbers",
+        help="auto (default): the first that fits the columns. Of numbers: ebic-nv (unequal noise variances, "
+        "independent of units, a price for many columns); bic-nv (the paper's, without that price); bge (Bayesian); "
+        "bic-ev, ebic-ev, ls (equal noise variances, for one common unit). Of categories: bdeu (Bayesian), "
+        "bic-cat. Of both: ebic-dg, or without the price for many columns bic-dg",
     )
     model.add_argument("--gamma", type=float, metavar="G", help="of bic: weight of the price for many columns, 0 to 1")
     model.add_argument("--discount", type=float, metavar="F", help="of bic: factor of the price ln n (default: 1)")

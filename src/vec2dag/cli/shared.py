@@ -232,9 +232,9 @@ def load_table(arguments: argparse.Namespace) -> tuple[Any, tuple[str, ...], lis
         if apart is not None:
             raise ValueError(f"--interventions: the table {arguments.data} has no column that says what was set")
         keep = select(arguments.data, dataset.names, arguments.columns, arguments.exclude)
-        listed = arguments.categorical or []
-        select(arguments.data, dataset.names, listed or None)
-        table = Coded(dataset.X, Columns.numeric(dataset.names)).taken(keep).with_categories(listed)
+        table = Coded(dataset.X, Columns.numeric(dataset.names)).taken(keep)
+        select(arguments.data, table.columns.names, arguments.categorical)
+        table = table.with_categories(arguments.categorical or ())
     else:
         with noting(notes):
             options = {option: getattr(arguments, option) for option in _READING} | {"missing": missing}

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._checks import brief, check_names, choose, default_names, listing, quoted, shown, warn
-from ..columns import Coded, Columns, Level, coded, names_rows_of
+from ..columns import Coded, Columns, Level, as_level, coded, names_rows_of
 from .arrays import load_matrix
 from .atomic import InputError, PathLike, write_atomically
 from .opening import MAX_MEMORY, Opened, check_memory, checked_names, opened, reason
@@ -173,8 +173,8 @@ def read_coded(
         if missing == "keep":
             return table
         if told.apart is not None and missing == "drop":
-            rows = np.isnan(table.values).any(axis=1).tolist()
-            told.apart.cells = [cell for cell, out in zip(told.apart.cells, rows, strict=True) if not out]
+            missed = np.isnan(table.values)
+            told.apart.cells = [cell for cell, row in zip(told.apart.cells, missed, strict=True) if not row.any()]
         kept = _complete(file.name, table.values, table.columns.names, missing == "drop")
         return Coded(kept, table.columns).trimmed() if table.columns.categorical.any() else Coded(kept, table.columns)
 
@@ -187,23 +187,16 @@ def _read(file: Opened, options: Options) -> Coded:
     unknown = [name for name in listed if name not in table.columns.names]
     if unknown:
         raise InputError(f"{file.name}: no column {quoted(unknown)}; it has {quoted(table.columns.names, 20)}")
-    if listed:
-        numbers = [name for name, levels in zip(*_described(table), strict=True) if levels is None and name in listed]
-        table = table.with_categories(numbers)
-    rows, names = len(table.values), table.columns.names
-    unique = [k for k, levels in enumerate(table.columns.levels) if levels is not None and names_rows_of(levels, rows)]
-    if unclear := [names[k] for k in unique if names[k] not in listed]:
-        found = listing(f"'{shown(name)}' ({len(table.columns.by_name[name])})" for name in unclear)
+    table = table.with_categories(listed - table.columns.by_name.keys())
+    levels, rows = table.columns.by_name, len(table.values)
+    if unclear := [name for name, own in levels.items() if name not in listed and names_rows_of(own, rows)]:
+        found = listing(f"'{shown(name)}' ({len(levels[name])})" for name in unclear)
         columns = " ".join(f"'{shown(name)}'" for name in unclear[:8]) + " ..." * (len(unclear) > 8)
         raise InputError(
             f"{file.name}: text that differs from row to row in {found}: names, dates or numbers of rows are no "
             f"categories; --exclude {columns} leaves them out, --categorical {columns} insists"
         )
     return table
-
-
-def _described(table: Coded) -> tuple[tuple[str, ...], tuple[Any, ...]]:
-    return table.columns.names, table.columns.levels
 
 
 def select(name: str, names: Sequence[str], columns: Sequence[str] | None, exclude: Sequence[str] = ()) -> list[int]:
@@ -350,31 +343,38 @@ def text_table(file: Opened, options: Options) -> TextTable:
         labelled = first and has_row_names([cells for _, cells in below])
     parser = Parser(file, lines.refusal, lines.notes, header, keep[labelled:], numbers, labelled, times, apart)
     if options.categorical is not None:
-        parser.books = {i: {} for i in parser.keep if i != times and _is_text(i, below, header, options, numbers)}
+        parser.books = {i: {} for i in parser.keep if i != times and _is_text(i, below, header[i], options, numbers)}
     start = rows.skipped if below is sample else sample[0][0]
     return TextTable(rows, below, start, parser, Unnamed(header, parser.keep))
 
 
-def _is_text(i: int, rows: list[Row], header: list[str], options: Options, numbers: Numbers) -> bool:
-    """Whether a column holds text, or nothing but true and false, as far as its first rows show."""
+def _is_text(i: int, rows: list[Row], name: str, options: Options, numbers: Numbers) -> bool:
+    """Whether a column holds text, or nothing but true and false, as far as its first rows show; or is said to."""
+    if not isinstance(options.categorical, str) and name in options.categorical:
+        return True
     cells = [cells[i].strip() for _, cells in rows if i < len(cells)]
     values = [numbers.value(cell) for cell in cells]
-    if any(value is None for value in values):
-        return not isinstance(options.categorical, str) or not all(map(has_marks, cells))
-    present = [cell.lower() for cell, value in zip(cells, values, strict=True) if value == value]
-    return bool(present) and set(present) <= TRUTHS.keys()
+    if None in values:
+        # what somebody who knows the marks could read is no text
+        return not all(map(has_marks, cells))
+    present = {cell.lower() for cell, value in zip(cells, values, strict=True) if value == value}
+    return bool(present) and present <= TRUTHS.keys()
 
 
 # Texts that stand for a truth value.
 TRUTHS = {"true": True, "false": False}
 
 
-def _levels(book: dict[str, int]) -> tuple[list[int], tuple[Level, ...]]:
-    """The place of every code among the sorted levels, and these."""
-    truths = set(map(str.lower, book)) <= TRUTHS.keys()
-    levels: list[Level] = [*sorted({TRUTHS[text.lower()] for text in book})] if truths else [*sorted(book)]
+def _levels(book: dict[str, int], numbers: Numbers) -> tuple[list[int], tuple[Level, ...]]:
+    """The place of every code among the levels, sorted, and these: truth values, numbers, or text."""
+    if set(map(str.lower, book)) <= TRUTHS.keys():
+        cells: list[Any] = [TRUTHS[text.lower()] for text in book]
+    else:
+        values = [numbers.value(text) for text in book]
+        cells = list(book) if None in values else [as_level(value) for value in values]
+    levels = sorted(set(cells))
     place = {level: k for k, level in enumerate(levels)}
-    return [place[TRUTHS[text.lower()] if truths else text] for text in book], tuple(levels)
+    return [place[cell] for cell in cells], tuple(levels)
 
 
 def _read_text(file: Opened, options: Options) -> Coded:
@@ -392,7 +392,7 @@ def _read_text(file: Opened, options: Options) -> Coded:
         X = X.copy()
     for k, book in enumerate(books):
         if book is not None:
-            places, levels[k] = _levels(book)
+            places, levels[k] = _levels(book, table.parser.numbers)
             missing = np.isnan(X[:, k])
             X[:, k] = np.array([*places, np.nan])[np.where(missing, len(places), X[:, k]).astype(np.int64)]
     return Coded(X, Columns(table.names, tuple(levels)))
@@ -491,20 +491,17 @@ def _is_category(kind: Any) -> bool:
 
 def _from_arrow(table: Any, names: Sequence[str], options: Options) -> Coded:
     """A table of pyarrow."""
-    from pyarrow import types
-
-    if options.categorical is None or not any(
-        _is_category(table[name].type) or types.is_boolean(table[name].type) for name in names
-    ):
+    # All text, also such as numbers could be read from, is a category by its type.
+    categories = [name for name in names if options.categorical is not None and _is_category(table[name].type)]
+    if not categories:
         return _numeric(np.ascontiguousarray(arrow_columns((table[name] for name in names), len(table))), names)
-    columns: dict[str, Any] = {}
-    for name in names:
-        if _is_category(table[name].type):
-            columns[name] = np.array(table[name].to_pylist(), dtype=object)
-        else:
-            columns[name] = arrow_columns([table[name]], len(table))[:, 0]
-    # all text, also such as numbers could be read from, is a category by its type
-    return coded(columns, [name for name in names if _is_category(table[name].type)])
+    columns = {
+        name: np.array(table[name].to_pylist(), dtype=object)
+        if name in categories
+        else arrow_columns([table[name]], len(table))[:, 0]
+        for name in names
+    }
+    return coded(columns, categories)
 
 
 def arrow_columns(columns: Iterable[Any], rows: int) -> NDArray[np.float64]:
