@@ -820,7 +820,7 @@ def climb_parents(problem, x, allowed, exact, parents, k, gains, space):
     ``exact`` everything is computed on the factor, otherwise from correlations. Returns the number of parents and what
     they leave of the variance; -1 and 1 where rounding could decide.
     """
-    stats, criterion, worths, _, limits, (required, permitted, _, _) = problem
+    stats, criterion, worths, _, limits, (required, permitted, _, _), _ = problem
     g = stats[4][x]
     C, F, weight, worth = stats[0][g], stats[1][g], stats[5][g], worths[g]
     W, inverse, Y, reals, bytes_, _ = space
@@ -1249,7 +1249,7 @@ def climb_by_costs(problem, x, allowed, parents, k, gains, space):
 
     Costs are with prices. Returns the link and the number of parents.
     """
-    costing, criterion, _, _, limits, (required, permitted, _, _) = problem
+    costing, criterion, _, _, limits, (required, permitted, _, _), _ = problem
     taken = space[4][0]
     d = taken.shape[0]
     price, prices = criterion[1] * d, criterion[3]
@@ -1597,7 +1597,7 @@ def select_all(stop, problem, limits, state, space, touched, counts, sums):
     d = place.shape[0]
     while counts[ROUNDS] > 0 and counts[SELECTIONS] < stop:
         if counts[NODE] == 0:
-            worth_of_edges(criterion, sums[TOTAL], d, problem[0][5], worth)
+            worth_of_edges(criterion, sums[TOTAL], d, problem[6], worth)
             # Once the total has settled, what a node can gain at most hardly changes any more.
             for i in range(d if kind == BIC_EV and counts[SWEEPS] == 0 else 0):
                 bound[i] = np.nan
@@ -1660,7 +1660,7 @@ def search_orders(problem, limits, state, kept, space, marks, counts, sums, stre
 
     Parameters
     ----------
-    problem : statistics or costing, criterion, ``worth`` (groups, d), ``bound`` (d,), most parents (d,), what is known
+    problem : statistics or costing, criterion, worth (groups, d), bound (d,), most parents (d,), known, weight (groups,)
         Of what is known the first two arrays are transposed: a row has the parents of a node. Parents that are required
         are there from the start, and the order respects what comes before what.
     limits : array (d,)

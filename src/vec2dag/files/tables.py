@@ -137,8 +137,21 @@ def read_table(
     `#`. Decimal commas and separators of thousands are read where the cells leave no doubt. Text that is not UTF-8 or
     UTF-16 is taken for cp1252.
     """
-    options = Options(columns, exclude, header, delimiter, decimal, encoding, comment, times, apart)
-    table = read_coded(path, categorical=None, missing=missing, max_memory=max_memory, **vars(options))
+    table = read_coded(
+        path,
+        categorical=None,
+        missing=missing,
+        max_memory=max_memory,
+        columns=columns,
+        exclude=exclude,
+        header=header,
+        delimiter=delimiter,
+        decimal=decimal,
+        encoding=encoding,
+        comment=comment,
+        times=times,
+        apart=apart,
+    )
     return table.values, table.columns.names
 
 
@@ -168,7 +181,7 @@ def read_coded(
     """
     choose("missing", missing, dict.fromkeys(("keep", "drop", "refuse")))
     with opened(path, _READERS, max_memory) as file:
-        told = Options(**(options | {"categorical": categorical}))
+        told = Options(**options, categorical=categorical)
         table = _read(file, told)
         if missing == "keep":
             return table

@@ -190,7 +190,8 @@ class Walk(Stateful):
         most = np.minimum(known.max_parents, np.maximum(score.rows - 2, 0))
         required, allowed, *rest = known.arrays
         parents = np.ascontiguousarray(required.T), np.ascontiguousarray(allowed.T), *rest
-        self.problem = (score.compiled, self.worth, self.bound, most, parents)
+        weight = np.ones(1) if score.statistics is None else score.statistics[5]
+        self.problem = (score.compiled, self.worth, self.bound, most, parents, weight)
         place = np.empty(d, np.int64)
         place[order] = np.arange(d)
         self.limits = place
