@@ -1660,7 +1660,7 @@ def search_orders(problem, limits, state, kept, space, marks, counts, sums, stre
 
     Parameters
     ----------
-    problem : statistics or costing, criterion, worth (groups, d), bound (d,), most parents (d,), known, weight (groups,)
+    problem : statistics or costing, criterion, worth (groups, d), bound (d,), most (d,), known, weights (groups,)
         Of what is known the first two arrays are transposed: a row has the parents of a node. Parents that are required
         are there from the start, and the order respects what comes before what.
     limits : array (d,)
