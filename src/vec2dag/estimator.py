@@ -52,7 +52,7 @@ from .interventions import Interventions, without_targets
 from .jacobian import score_order
 from .knowledge import Knowledge
 from .metrics import r2_scores, sortability
-from .missing import TREATMENTS, log_likelihood
+from .missing import TREATMENTS, log_density
 from .moments import Moments
 from .progress import ProgressLine, announce_compilation
 from .scores import (
@@ -827,16 +827,19 @@ class ALIAS(BaseEstimator):
         if not self.regression_.linear:
             raise ValueError("score(X) of rows with missing values needs linear regressions: leave these rows out")
         d = values.shape[1]
-        # x = B'x + e with independent e of variances v: x has the covariance (I - B)^-T diag(v) (I - B)^-1
+        # x = B'x + e with independent e of variances v: x has the inverse covariance (I - B) diag(1 / v) (I - B)'
         B, v = np.zeros((d, d)), np.empty(d)
         for node in range(d):
             parents = np.flatnonzero(self.adjacency_matrix_[:, node]).tolist()
             v[node] = self.regression_.residual(node, parents)
             B[parents, node] = self.regression_.forecast(node, parents, np.eye(len(parents)))
-        root = np.linalg.solve((np.eye(d) - B).T, np.diag(np.sqrt(v)))
-        mean, deviations = self._units
-        total = log_likelihood(values, mean, root @ root.T * np.outer(deviations, deviations))
-        return total / max(1, int((~np.isnan(values).all(axis=1)).sum()))
+        rest = np.eye(d) - B
+        total = log_density(self._prepared(values), rest / v @ rest.T, -float(np.log(v).sum()))
+        if math.isnan(total):
+            raise ValueError("score(X) of rows with missing values is not defined: columns depend on each other")
+        there = ~np.isnan(values)
+        units = float(there.sum(axis=0) @ np.log(self._units[1]))
+        return (total - units) / max(1, int(there.any(axis=1).sum()))
 
     @property
     def free_(self) -> NDArray[np.bool_]:
