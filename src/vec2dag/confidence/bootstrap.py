@@ -32,17 +32,19 @@ from .._checks import (
     data_warnings,
     names_of,
     number,
+    quoted,
     warn,
     whole_number,
 )
 from .._parallel import effective_jobs, one_blas_thread
+from ..columns import Coded, Columns, coded_warnings
 from ..files.streams import TableFile
 from ..interventions import Interventions, without_targets
 from ..knowledge import Knowledge
 from ..missing import TREATMENTS, Treatment
 from ..moments import Moments
 from ..prune import PRUNERS
-from ..scores import as_criterion, describe, is_criterion
+from ..scores import as_criterion, describe, is_criterion, table_for
 from ..search import LocalSearch
 from .journal import Journal
 from .resampling import WIDEST, Blocks, Gaussian, Rows, RowsBySetting, Table
@@ -136,9 +138,14 @@ def bootstrap(
     effective_jobs(n_jobs)
     prototype = _prototype(model)
     entropy = _entropy(random_state)
-    rows = needs_rows(prototype.get_params(deep=False))
     X, interventions = without_targets(X, interventions)
-    values, moments = _checked(X, _names_of_fit(model, X) if names is None else names, method, rows, n_jobs, prototype)
+    names = _names_of_fit(model, X) if names is None else names
+    X, names, columns = _with_categories(prototype, X, names)
+    rows = needs_rows(prototype.get_params(deep=False))
+    values, moments = _checked(X, names, method, rows, n_jobs, prototype, columns)
+    if columns is not None:
+        trimmed = Coded(np.asarray(values), columns).trimmed()
+        values, columns = trimmed.values, trimmed.columns
     knowledge = Knowledge.of(prototype.get_params(deep=False).get("knowledge"), moments.names)
     targets = _targets(interventions, X, values, moments, method, prototype)
     journal = None
@@ -152,6 +159,10 @@ def bootstrap(
         journal = Journal(checkpoint, about, entropy, any_seed=random_state is None)
         entropy = journal.entropy
     table = _drawn_from(values, moments, method, rows, entropy, n_jobs, targets)
+    if columns is not None:
+        if targets is not None:
+            raise ValueError(f"interventions are for columns of numbers, and {quoted(columns.by_name)} are categories")
+        table = replace(table, columns=columns)  # type: ignore[type-var]
     result = Bootstrap(
         table.names,
         [],
@@ -164,7 +175,8 @@ def bootstrap(
         linear=not needs_rows(
             {"regression": prototype.get_params(deep=False).get("regression", "linear"), "prune": None}
         ),
-        standardized=bool(getattr(prototype, "_standardises", bool)()),
+        standardized=columns is None and bool(getattr(prototype, "_standardises", bool)()),
+        columns=columns,
         settings={
             "parameters": _parameters(prototype),
             "interventions": {} if targets is None else targets.counts,
@@ -208,6 +220,18 @@ def _prototype(model: Any) -> Any:
     return copy
 
 
+def _with_categories(prototype: Any, X: Any, names: Sequence[str] | None) -> tuple[Any, Any, Columns | None]:
+    """The table with codes in place of categories, and what its columns are; the prototype is told its criterion."""
+    parameters = prototype.get_params(deep=False)
+    if "criterion" not in parameters or isinstance(X, Moments | TableFile):
+        return X, names, None
+    table = table_for(parameters["criterion"], X, parameters.get("categorical", "auto"), names)
+    if table is None:
+        return X, names, None
+    prototype.set_params(categorical="auto", criterion=as_criterion(parameters["criterion"], table.columns))
+    return table.values, table.columns.names, table.columns if table.columns.categorical.any() else None
+
+
 def _searched_locally(parameters: dict[str, Any]) -> bool:
     """Whether ``algorithm="auto"`` is iterated local search."""
     regression = describe(parameters["regression"])
@@ -217,7 +241,10 @@ def _searched_locally(parameters: dict[str, Any]) -> bool:
 
 def needs_rows(parameters: dict[str, Any]) -> bool:
     """Whether a fit needs the rows of a table, and not only their moments."""
-    if getattr(describe(parameters.get("regression", "linear")), "needs_rows", True):
+    regression, criterion = parameters.get("regression", "linear"), parameters.get("criterion", "auto")
+    if is_criterion(criterion) and isinstance(regression, str) and regression == "linear":
+        regression = as_criterion(criterion).regression(regression)
+    if getattr(describe(regression), "needs_rows", True):
         return True
     if isinstance(init := parameters.get("init"), str) and init == "score":
         return True
@@ -243,9 +270,17 @@ def check_missing(parameters: dict[str, Any]) -> Treatment:
 
 
 def _checked(
-    X: Any, names: Sequence[str] | None, method: str, rows: bool, n_jobs: int | None, model: Any
+    X: Any,
+    names: Sequence[str] | None,
+    method: str,
+    rows: bool,
+    n_jobs: int | None,
+    model: Any,
+    columns: Columns | None = None,
 ) -> tuple[NDArray[np.float64] | TableFile | None, Moments]:
     """The table (n, d), if there is one, and its moments; says what in it will mislead."""
+    if method == "parametric" and columns is not None:
+        raise ValueError("method='parametric' is for tables of numbers, and X has categories: method='resample'")
     if method == "parametric" and rows:
         raise ValueError("method='parametric' is for linear regression and pruning without rows: it has no rows")
     if isinstance(X, Moments):
@@ -262,13 +297,22 @@ def _checked(
     check_values(values, labels, missing=True)
     if np.isnan(values).any():
         missing = check_missing(model.get_params(deep=False))
+        if columns is not None and not missing.once:
+            raise ValueError(
+                f"missing={model.missing!r} is for columns of numbers, and {quoted(columns.by_name)} are categories: "
+                "missing='drop' leaves out rows"
+            )
         if not missing.once:
             return values, _moments_of_some(values, labels, method, missing)
         values = np.asarray(missing(values, labels, np.random.default_rng(0)))
         check_values(values, labels)
     # These look at every number several times, and copy the table.
     step = 1 + len(values) // LOOKED_AT
-    for sentence in data_warnings(values[::step], labels, reads_units=False):
+    looked = values[::step]
+    doubts = (
+        data_warnings(looked, labels, reads_units=False) if columns is None else coded_warnings(Coded(looked, columns))
+    )
+    for sentence in doubts:
         warn(sentence if step == 1 else f"In one row of {step}: {sentence}", DataWarning)
     return values, Moments.of(values, labels, n_jobs=n_jobs)
 
