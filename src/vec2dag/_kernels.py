@@ -27,7 +27,7 @@ Where costs are not those of linear regressions, searches over orders get a *cos
 A ``criterion`` is four numbers and arrays, made by :meth:`vec2dag.scores.criteria.Criterion.compiled`:
 
 ``kind``
-    one of the three codes below;
+    one of the four codes below;
 ``penalty``
     the price of one edge, in the units of the score (divided by n d);
 ``offset``
@@ -96,15 +96,16 @@ TIE, EXCHANGE, ROUNDED, SAME_GAIN = 1e-9, 1e-7, 1e-12, 1e-11
 # The least share of a variance that one more parent is thought to leave, and the least that a gain is taken for.
 ALMOST_NOTHING, LEAST_NET = 1e-12, 1e-15
 # Differences of costs, in units of links, that are none; the pivot of a correlation matrix below which a column depends
-# on others; the most that a set of parents costs.
-SAME_COST, LEAST_PIVOT, MOST_COST = 1e-12, 1e-10, 600.0
+# on others; what sets of parents cost that are too many for the rows.
+SAME_COST, LEAST_PIVOT, MOST_COST = 1e-12, 1e-10, 1e4
 # Nodes that a perturbation moves.
 PERTURBED = 3
 # Places of the numbers that a search over orders keeps from call to call: what it has done, and what is left to do.
 SELECTIONS, ROUNDS, NODE, SWEEPS, TURN, MOVED, SKIPPED, RESTING, STEPS, STALE, MOVES = range(11)
 TOTAL, SCORE, BEST, PRICE = range(4)
 
-BIC_EV, BIC_NV, LS = 0, 1, 2
+# COSTS: of what a costing says in place of residuals, which may be below 0.
+BIC_EV, BIC_NV, LS, COSTS = 0, 1, 2, 3
 # Scores of counts: with a Dirichlet prior integrated out, or the likelihood with a price of parameters.
 DIRICHLET, MULTINOMIAL = 0.0, 1.0
 
@@ -695,7 +696,7 @@ def worth_of_edges(criterion, total, d, weight, worth):
             price = penalty * (prices[k + 1] - prices[k])
             if kind == BIC_NV:
                 worth[g, k] = 1.0 - math.exp(-d * price / max(weight[g], TINY))
-            elif kind == LS:
+            elif kind != BIC_EV:
                 worth[g, k] = d * price
             else:
                 worth[g, k] = total * (1.0 - math.exp(-price))

@@ -6,6 +6,7 @@ levels, and NaN where it is missing.
 
 from __future__ import annotations
 
+import itertools
 import math
 import numbers
 from collections.abc import Iterable, Sequence
@@ -39,6 +40,8 @@ FEW_LEVELS = 10
 MOST_NUMBERS = 32
 # Rows that a level should have on average.
 ROWS_TO_A_LEVEL = 5
+# Rows in which two categories are looked at first.
+SOME_ROWS = 200
 # Levels that codes can count.
 MOST_LEVELS = 2**16 - 1
 
@@ -289,6 +292,11 @@ def coded_warnings(table: Coded) -> list[str]:
             f"Categories that are the same up to the names of their levels: {listing(groups, 5)}; no score can tell "
             "them apart, keep one of each."
         )
+    if pairs := _determined(table):
+        sentences.append(
+            f"Categories that others determine: {listing(pairs, 5)}; such pairs are joined whatever the causes are: "
+            "keep one of each."
+        )
     many = [
         f"'{shown(name)}' ({len(levels)})"
         for name, levels in zip(names, table.columns.levels, strict=True)
@@ -300,6 +308,25 @@ def coded_warnings(table: Coded) -> list[str]:
             "levels, or leave them out."
         )
     return sentences
+
+
+def _determined(table: Coded) -> list[str]:
+    """Pairs of categories of which one has fewer levels, and is the same in all rows of a level of the other."""
+    levels, n = table.columns.by_name, len(table.values)
+    codes = {name: table.values[:, table.columns.names.index(name)].astype(np.int64) for name in levels}
+    pairs = []
+    for fine, coarse in itertools.permutations(levels, 2):
+        width = len(levels[coarse])
+        if not (width < len(levels[fine]) and n >= ROWS_TO_A_LEVEL * len(levels[fine])):
+            continue
+        # Most pairs show in a few rows already that neither determines the other.
+        for rows in (min(n, SOME_ROWS), n):
+            joint = codes[fine][:rows] * width + codes[coarse][:rows]
+            if np.count_nonzero(np.bincount(joint)) > np.count_nonzero(np.bincount(codes[fine][:rows])):
+                break
+        else:
+            pairs.append(f"'{shown(coarse)}' by '{shown(fine)}'")
+    return pairs
 
 
 def level_text(level: Any) -> str:

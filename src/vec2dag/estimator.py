@@ -41,7 +41,7 @@ from ._checks import (
 from ._parallel import OutOfTime, effective_jobs, one_blas_thread, until
 from ._settings import Settings
 from .columns import Coded, Columns, coded_warnings, rows_of
-from .confidence.bootstrap import check_missing, of_complete
+from .confidence.bootstrap import check_missing, no_targets, of_complete
 from .confidence.effects import coefficients
 from .edges import EdgeTable, removed_edges
 from .files.atomic import PathLike, as_json, write_together
@@ -411,7 +411,7 @@ class ALIAS(BaseEstimator):
         if not isinstance(data, Moments) and self.missing_.any():
             if interventions is not None:
                 told = Interventions.of(interventions, self._names, self.n_samples_)
-                treatment = check_missing(self.get_params(deep=False))
+                treatment = check_missing(self.get_params(deep=False), self.columns_)
                 interventions = of_complete(told, rows_of(data), treatment, self.missing)
             data = self._without_missing(data, rng, start)
         self.interventions_ = self._interventions(interventions, data)
@@ -476,8 +476,8 @@ class ALIAS(BaseEstimator):
                 "interventions need the rows of the table, X is Moments: those in which a column was set have to be "
                 "told from the others"
             )
-        if categories := self.columns_.by_name:
-            raise ValueError(f"interventions are for columns of numbers, and {quoted(categories)} are categories")
+        if self.columns_.by_name:
+            raise ValueError(no_targets(self.columns_))
         if not is_criterion(self.criterion):
             raise ValueError(
                 f"interventions have no effect on criterion={brief(self.criterion)}, which has its own data, or none: "
@@ -550,7 +550,7 @@ class ALIAS(BaseEstimator):
             self.n_samples_ = X.n
             self.columns_ = Columns.numeric(self._names)
             return replace(X, names=self._names)
-        if (table := table_for(self.criterion, X, self.categorical, names)) is not None:
+        if (table := table_for(self.criterion, X, self.categorical, names, self.regression)) is not None:
             self.columns_, self._names = table.columns, table.columns.names
             self.n_samples_, self.n_features_in_ = table.values.shape
             if names is not None or hasattr(X, "columns"):
@@ -580,12 +580,7 @@ class ALIAS(BaseEstimator):
         self, table: NDArray[np.float64] | Coded, rng: np.random.Generator, start: float
     ) -> NDArray[np.float64] | Coded | Moments:
         """The table with its missing values treated as asked, or its Moments; sets ``n_samples_``."""
-        treatment = check_missing(self.get_params(deep=False))
-        if not treatment.once and (categories := self.columns_.by_name):
-            raise ValueError(
-                f"missing={self.missing!r} is for columns of numbers, and {quoted(categories)} are categories: "
-                "missing='drop' leaves out rows"
-            )
+        treatment = check_missing(self.get_params(deep=False), self.columns_)
         if treatment.draws and self.checkpoint is not None and self.random_state is None:
             raise ValueError(
                 f"checkpoint with missing={self.missing!r} needs a random_state, to draw the same values again"
@@ -894,7 +889,10 @@ class ALIAS(BaseEstimator):
         """The same of rows (m, d) with missing values: the density of those that are there."""
         assert self.regression_ is not None
         if not self.regression_.linear:
-            raise ValueError("score(X) of rows with missing values needs linear regressions: leave these rows out")
+            raise ValueError(
+                "score(X) of rows with missing values needs columns of numbers and linear regressions: leave these "
+                "rows out"
+            )
         d = values.shape[1]
         # x = B'x + e with independent e of variances v: x has the inverse covariance (I - B) diag(1 / v) (I - B)'
         B, v = np.zeros((d, d)), np.empty(d)
@@ -957,7 +955,9 @@ class ALIAS(BaseEstimator):
         """By the name of the column its probabilities given the estimated parents; only if all are categories."""
         check_is_fitted(self)
         if not isinstance(self.regression_, CountsOnTable):
-            raise AttributeError("tables_ are for tables of categories, with a criterion such as 'bdeu'")
+            numbers = [name for name in self._names if name not in self.columns_.by_name]
+            why = f": {quoted(numbers)} are numbers" if numbers else ""
+            raise AttributeError(f"tables_ are for tables of categories, with a criterion such as 'bdeu'{why}")
         A = self.adjacency_matrix_
         return {name: self.regression_.table(j, np.flatnonzero(A[:, j]).tolist()) for j, name in enumerate(self._names)}
 

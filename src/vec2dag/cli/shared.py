@@ -293,7 +293,7 @@ def _needs_rows(arguments: argparse.Namespace, parameters: Mapping[str, Any]) ->
     if _whole(arguments):
         return f"--missing {arguments.missing}"
     # Asked one by one, with the others at their defaults, which need none.
-    asking = (name for name in ("regression", "init", "prune") if needs_rows({name: parameters[name]}))
+    asking = (name for name in ("criterion", "regression", "init", "prune") if needs_rows({name: parameters[name]}))
     return next((f"--{name} {getattr(arguments, name)}" for name in asking), "")
 
 

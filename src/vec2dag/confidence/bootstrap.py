@@ -50,7 +50,7 @@ from .journal import Journal
 from .resampling import WIDEST, Blocks, Gaussian, Rows, RowsBySetting, Table
 from .shares import Bootstrap, Sample
 
-__all__ = ["bootstrap", "check_missing", "needs_rows", "of_complete"]
+__all__ = ["bootstrap", "check_missing", "needs_rows", "no_targets", "of_complete"]
 
 METHODS = {"resample": "rows with replacement", "subsample": "half of the rows", "parametric": "a Gaussian"}
 # Seconds of work for which other processes are worth starting; a single sample of so many is.
@@ -161,7 +161,7 @@ def bootstrap(
     table = _drawn_from(values, moments, method, rows, entropy, n_jobs, targets)
     if columns is not None:
         if targets is not None:
-            raise ValueError(f"interventions are for columns of numbers, and {quoted(columns.by_name)} are categories")
+            raise ValueError(no_targets(columns))
         table = replace(table, columns=columns)  # type: ignore[type-var]
     result = Bootstrap(
         table.names,
@@ -225,7 +225,8 @@ def _with_categories(prototype: Any, X: Any, names: Sequence[str] | None) -> tup
     parameters = prototype.get_params(deep=False)
     if "criterion" not in parameters or isinstance(X, Moments | TableFile):
         return X, names, None
-    table = table_for(parameters["criterion"], X, parameters.get("categorical", "auto"), names)
+    categorical, regression = parameters.get("categorical", "auto"), parameters.get("regression", "linear")
+    table = table_for(parameters["criterion"], X, categorical, names, regression)
     if table is None:
         return X, names, None
     prototype.set_params(categorical="auto", criterion=as_criterion(parameters["criterion"], table.columns))
@@ -256,10 +257,23 @@ def needs_rows(parameters: dict[str, Any]) -> bool:
     return bool(getattr(prune, "needs_rows", True))
 
 
-def check_missing(parameters: dict[str, Any]) -> Treatment:
+def no_targets(columns: Columns) -> str:
+    """Why interventions are refused for columns some of which are categories."""
+    return (
+        f"interventions are for columns of numbers, and {quoted(columns.by_name)} are categories: leave these columns "
+        "out, or all rows in which a column was set"
+    )
+
+
+def check_missing(parameters: dict[str, Any], columns: Columns | None = None) -> Treatment:
     """What a model does about missing values; refused where it makes moments of them and a fit needs rows."""
     name = parameters.get("missing", "refuse")
     treatment = choose("missing", name, TREATMENTS)
+    if not treatment.once and columns is not None and (categories := columns.by_name):
+        raise ValueError(
+            f"missing={name!r} is for columns of numbers, and {quoted(categories)} are categories: missing='drop' "
+            "leaves out rows, or fill in missing values before, those of categories by a level of their own"
+        )
     if not treatment.gives_rows and needs_rows(parameters):
         which = "regression" if needs_rows(parameters | {"prune": None}) else "prune"
         raise ValueError(
@@ -296,12 +310,7 @@ def _checked(
     labels = names_of(names, values.shape[1], X)
     check_values(values, labels, missing=True)
     if np.isnan(values).any():
-        missing = check_missing(model.get_params(deep=False))
-        if columns is not None and not missing.once:
-            raise ValueError(
-                f"missing={model.missing!r} is for columns of numbers, and {quoted(columns.by_name)} are categories: "
-                "missing='drop' leaves out rows"
-            )
+        missing = check_missing(model.get_params(deep=False), columns)
         if not missing.once:
             return values, _moments_of_some(values, labels, method, missing)
         values = np.asarray(missing(values, labels, np.random.default_rng(0)))

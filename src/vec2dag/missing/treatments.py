@@ -70,8 +70,8 @@ class Treatment:
 def _refuse(values: Array, names: tuple[str, ...]) -> Any:
     raise ValueError(
         f"X contains NaN, missing values, in {_counted(values, names)}; missing='drop' leaves out the "
-        f"{np.isnan(values).any(axis=1).sum()} of {len(values)} rows that have one, missing='em', 'impute' and "
-        "'pairwise-complete' use them"
+        f"{np.isnan(values).any(axis=1).sum()} of {len(values)} rows that have one; missing='em', 'impute' and "
+        "'pairwise-complete' use them if all columns are numbers"
     )
 
 

@@ -13,15 +13,15 @@ from .._checks import brief, number
 from .._settings import Settings
 from ..columns import Coded, Columns, coded
 from ..moments import Moments
-from .costs import Costed, memory, ready
-from .criteria import BIC, CRITERIA, Criterion
+from .costs import Costed, OfCosts, memory, ready
+from .criteria import CRITERIA
 from .linear import Linear
 
 __all__ = ["Blocks", "BlocksOnTable", "DegenerateGaussian", "indicators"]
 
 
 @dataclass
-class DegenerateGaussian(Criterion):
+class DegenerateGaussian(OfCosts):
     """BIC of numbers and categories: a category with ``r`` levels is a block of ``r - 1`` indicators.
 
     Andrews, Ramsey & Cooper (2019). All columns of the wider table are taken to be Gaussian together. A node costs
@@ -52,19 +52,6 @@ class DegenerateGaussian(Criterion):
     def name(self) -> str:
         """``"bic-dg"`` or ``"ebic-dg"``."""
         return "ebic-dg" if self.gamma else "bic-dg"
-
-    @property
-    def kind(self) -> int:
-        """A sum of logarithms: of what :meth:`BlocksOnTable.residual` says in place of residuals."""
-        return _kernels.BIC_NV
-
-    def edge_price(self, n: int, d: int) -> float:
-        """``2 gamma ln (d - 1)``: coefficients are charged for where determinants are computed."""
-        return BIC(gamma=self.gamma, discount=0.0).edge_price(n, d)
-
-    def prices(self, n: int, d: int) -> NDArray[np.float64]:
-        """What k = 0, ..., d parents of a node cost, (d + 1,), in prices of a first one."""
-        return BIC(gamma=self.gamma, discount=0.0).prices(n, d)
 
     def regression(self, regression: Any = "linear") -> Any:
         """The regressions of blocks that this criterion adds up, in place of the linear one that is asked for."""

@@ -1,4 +1,7 @@
-"""Local scores that compiled loops compute one by one, and remember: of counts, and of blocks of columns."""
+"""Local scores that compiled loops compute one by one, and remember: of counts, and of blocks of columns.
+
+They are costs: what ``bic-nv`` has as the logarithm of a mean squared residual, with the price of parameters.
+"""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -8,10 +11,11 @@ from numpy.typing import NDArray
 
 from .. import _kernels
 from .._parallel import run_chunks
+from .criteria import BIC, Criterion
 from .local import LocalCache, LocalScores
 from .regression import Regression
 
-__all__ = ["Costed", "memory", "ready"]
+__all__ = ["Costed", "OfCosts", "memory", "ready"]
 
 # Costs that a search remembers, 24 bytes each: of few nodes there are fewer sets.
 REMEMBERED, REMEMBERED_SMALL, SMALL = 2**20, 2**16, 16
@@ -31,6 +35,25 @@ def ready() -> NDArray[np.uint64]:
     return np.full(2, np.iinfo(np.uint64).max)
 
 
+class OfCosts(Criterion):
+    """What criteria share that add up costs, in which the parameters of a node are charged for already."""
+
+    gamma: float
+
+    @property
+    def kind(self) -> int:
+        """A sum of costs."""
+        return _kernels.COSTS
+
+    def edge_price(self, n: int, d: int) -> float:
+        """``2 gamma ln (d - 1)``."""
+        return BIC(gamma=self.gamma, discount=0.0).edge_price(n, d)
+
+    def prices(self, n: int, d: int) -> NDArray[np.float64]:
+        """What k = 0, ..., d parents of a node cost, (d + 1,), in prices of a first one."""
+        return BIC(gamma=self.gamma, discount=0.0).prices(n, d)
+
+
 class Costed(Regression):
     """Regressions whose links, in place of residuals, a compiled loop computes from a :meth:`costing`."""
 
@@ -44,10 +67,10 @@ class Costed(Regression):
         return True
 
     def residual(self, node: int, parents: Sequence[int]) -> float:
-        """``exp`` of the cost: what, as the mean squared residual of ``bic-nv``, makes the score."""
+        """The cost, which a criterion of costs adds up in place of logarithms of residuals."""
         members = np.zeros((1, self.d), np.uint8)
         members[0, list(parents)] = 1
-        return float(np.exp(self.costs(np.array([node]), members))[0])
+        return float(self.costs(np.array([node]), members)[0])
 
     def coefficients(self, A: NDArray[np.uint8]) -> NDArray[np.float64]:
         """``W`` (d, d), the linear coefficients of parents ``i`` for nodes ``j``; NaN where an edge has none."""
@@ -81,7 +104,7 @@ class _CostScores(LocalScores):
             order = np.lexsort((*members.T[::-1], nodes))
             values = np.empty(len(piece))
             values[order] = self._costs(nodes[order], members[order])
-            yield from np.exp(values).tolist()
+            yield from values.tolist()
 
     def _costs(self, nodes: NDArray[np.int64], members: NDArray[np.uint8]) -> NDArray[np.float64]:
         out = np.empty(len(nodes))

@@ -14,8 +14,8 @@ from .._checks import brief, number, shown
 from .._settings import Settings
 from ..columns import Coded, Columns, Level, coded, level_text
 from ..moments import Moments
-from .costs import Costed, memory, ready
-from .criteria import BIC, CRITERIA, Criterion
+from .costs import Costed, OfCosts, memory, ready
+from .criteria import CRITERIA
 from .linear import Linear
 
 __all__ = ["BDeu", "ConditionalTable", "Counts", "CountsOnTable", "MultinomialBIC"]
@@ -26,26 +26,11 @@ ROOM = 2**16
 FEW_ROWS = 20_000
 
 
-class _OfCounts(Criterion):
+class _OfCounts(OfCosts):
     """What criteria of categories share."""
 
     takes_numbers: ClassVar[bool] = False
     takes_categories: ClassVar[bool] = True
-
-    gamma: float
-
-    @property
-    def kind(self) -> int:
-        """A sum of logarithms: of what :meth:`CountsOnTable.residual` says in place of residuals."""
-        return _kernels.BIC_NV
-
-    def edge_price(self, n: int, d: int) -> float:
-        """``2 gamma ln (d - 1)``: the parameters are charged for where they are counted."""
-        return BIC(gamma=self.gamma, discount=0.0).edge_price(n, d)
-
-    def prices(self, n: int, d: int) -> NDArray[np.float64]:
-        """What k = 0, ..., d parents of a node cost, (d + 1,), in prices of a first one."""
-        return BIC(gamma=self.gamma, discount=0.0).prices(n, d)
 
     def counts(self) -> "Counts":
         """What is done with counts."""

@@ -64,7 +64,7 @@ class Criterion(Settings):
     @property
     def equal_variances(self) -> bool:
         """Whether the noises are taken to have one variance: the score then reads the units of the columns."""
-        return self.kind != _kernels.BIC_NV
+        return self.kind not in (_kernels.BIC_NV, _kernels.COSTS)
 
     @property
     def score_equivalent(self) -> bool:
@@ -72,7 +72,7 @@ class Criterion(Settings):
 
         They do for every table of prices: members have the same numbers of parents, though not at the same nodes.
         """
-        return self.kind == _kernels.BIC_NV and self.offset == 0
+        return not self.equal_variances and self.offset == 0
 
     def regression(self, regression: Any) -> Any:
         """The regression whose residuals it adds up: the one that is asked for, unless it has one of its own."""
@@ -232,7 +232,13 @@ CRITERIA: dict[str, Callable[[], Criterion]] = {
 }
 
 
-def table_for(criterion: Any, X: Any, categorical: Any = "auto", names: Sequence[str] | None = None) -> Coded | None:
+def table_for(
+    criterion: Any,
+    X: Any,
+    categorical: Any = "auto",
+    names: Sequence[str] | None = None,
+    regression: Any = "linear",
+) -> Coded | None:
     """A table that has categories, as far as a criterion takes those; None if all columns are numbers.
 
     Parameters
@@ -242,9 +248,12 @@ def table_for(criterion: Any, X: Any, categorical: Any = "auto", names: Sequence
         numbers for such, and whatever is no criterion gets codes.
     X, categorical, names
         As of :func:`vec2dag.columns.coded`.
+    regression : str, settings, regressor or Regression
+        Where it is not linear, ``"auto"`` is a criterion for numbers.
     """
     automatic = isinstance(criterion, str) and criterion == "auto"
-    wanted = as_criterion(criterion) if is_criterion(criterion) and not automatic else None
+    curved = automatic and not (isinstance(regression, str) and regression == "linear")
+    wanted = as_criterion(criterion) if is_criterion(criterion) and (curved or not automatic) else None
     counted = wanted is not None and not wanted.takes_numbers
     if not counted and not has_categories(X, categorical):
         return None
@@ -256,9 +265,12 @@ def table_for(criterion: Any, X: Any, categorical: Any = "auto", names: Sequence
     # True and false, and levels that are numbers, are numbers to those who ask for them, unless said otherwise.
     numbers = table.as_numbers() if isinstance(categorical, str) else None
     if numbers is None:
+        what, instead = f"criterion={brief(criterion)}", "criterion='auto'"
+        if curved:
+            what, instead = f"regression={brief(regression)}", "regression='linear'"
         raise ValueError(
-            f"criterion={brief(criterion)} is for numbers, and {quoted(table.columns.by_name)} are categories: "
-            "criterion='auto' takes both, or leave these columns out"
+            f"{what} is for numbers, and {quoted(table.columns.by_name)} are categories: {instead} takes both, or "
+            "leave these columns out"
         )
     return numbers
 

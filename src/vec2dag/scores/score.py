@@ -4,6 +4,7 @@ A score is a regression (what a node's parents leave unexplained) and a criterio
 residuals and the numbers of parents become one number). All scores are divided by ``n d``; higher is better.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from copy import copy
@@ -288,8 +289,9 @@ class Score(GraphScore):
     def combine(self, residuals: ArrayLike, parents: ArrayLike) -> NDArray[np.float64]:
         """The score (...) for mean squared residuals and numbers of parents, both (..., d)."""
         values, wanted = as_numbers(residuals, "residuals"), as_numbers(parents, "parents")
-        if not (values >= 0).all():
-            raise ValueError(f"residuals must be numbers of at least 0, got {brief(residuals)}")
+        least = -math.inf if self.criterion.kind == _kernels.COSTS else 0.0
+        if not (values >= least).all():
+            raise ValueError(f"residuals must be numbers of at least {least:g}, got {brief(residuals)}")
         if not (wanted == np.floor(wanted)).all() or (np.abs(wanted) > self.d).any():
             raise ValueError(f"parents must be whole numbers from 0 to {self.d - 1}, got {brief(parents)}")
         counts = wanted.astype(np.int64)
