@@ -218,7 +218,7 @@ def test_what_does_not_fit_is_refused():
     numbers = np.random.default_rng(0).standard_normal((100, 3))
     with pytest.raises(ValueError, match=r"more than 32 different numbers in 'x0' \(100\)"):
         ALIAS("bdeu").fit(numbers)
-    with pytest.raises(ValueError, match="criterion='bic-nv' is for numbers, and 'x1' are categories"):
+    with pytest.raises(ValueError, match="criterion='bic-nv' is for numbers, and of the columns 'x1' are categories"):
         ALIAS("bic-nv", categorical=["x1"]).fit(table())
     with pytest.raises(ValueError, match="is of tables of counts"):
         ALIAS("bdeu", regression="gp").fit(table())
@@ -228,6 +228,33 @@ def test_what_does_not_fit_is_refused():
         ALIAS("bdeu").fit(np.column_stack([table()[:, 0], np.ones(300, int)]))
     with pytest.raises(ValueError, match="equivalent_sample_size"):
         ALIAS(BDeu(0.0)).fit(table())
+
+
+def test_curves_are_for_numbers():
+    truth = table()[:, 0] > 0
+    frame = {"yes": truth, "size": truth + np.random.default_rng(0).standard_normal(300)}
+    assert ALIAS(regression="additive", random_state=0).fit(coded(frame)).criterion_.name == "ebic-nv"
+    frame["word"] = np.where(truth, "a", "b")
+    for learn in (ALIAS(regression="additive").fit, lambda X: bootstrap(ALIAS(regression="additive"), X, 2)):
+        with pytest.raises(
+            ValueError, match="regression='additive' is for numbers, and of the columns 'yes', 'word' are"
+        ):
+            learn(coded(frame))
+
+
+def test_what_is_for_numbers_names_the_categories():
+    X, columns = table().astype(float), Columns(tuple("abcd"), ((0, 1), (0, 1, 2), None, None))
+    X[3, 0] = np.nan
+    some = Coded(X, columns)
+    for missing in ("em", "impute", "pairwise-complete"):
+        for learn in (ALIAS(missing=missing).fit, lambda X, how=missing: bootstrap(ALIAS(missing=how), X, 2)):
+            with pytest.raises(ValueError, match=f"missing='{missing}' is for columns of numbers, and 'a', 'b' are"):
+                learn(some)
+    whole = Coded(X[4:], columns)
+    told = ["c" if row < 50 else None for row in range(len(whole.values))]
+    for learn in (ALIAS().fit, lambda X, **more: bootstrap(ALIAS(), X, 2, **more)):
+        with pytest.raises(ValueError, match="interventions are for columns of numbers, and 'a', 'b' are categories"):
+            learn(whole, interventions=told)
 
 
 def test_bootstrap_and_posterior_take_categories():

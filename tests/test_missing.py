@@ -383,7 +383,7 @@ def test_what_needs_rows_says_which_treatments_leave_them(X, treatment):
 def test_regressions_that_need_rows_take_imputed_ones(X):
     model = fitted(X, missing="impute", regression="additive")
     assert model.n_samples_ == 300
-    with pytest.raises(ValueError, match="needs linear regressions"):
+    with pytest.raises(ValueError, match="needs columns of numbers and linear regressions"):
         model.score(X)
 
 

@@ -188,8 +188,7 @@ def read_coded(
         if told.apart is not None and missing == "drop":
             missed = np.isnan(table.values)
             told.apart.cells = [cell for cell, row in zip(told.apart.cells, missed, strict=True) if not row.any()]
-        kept = _complete(file.name, table.values, table.columns.names, missing == "drop")
-        return Coded(kept, table.columns).trimmed() if table.columns.categorical.any() else Coded(kept, table.columns)
+        return _complete(file.name, table, missing == "drop")
 
 
 def _read(file: Opened, options: Options) -> Coded:
@@ -252,8 +251,10 @@ def select(name: str, names: Sequence[str], columns: Sequence[str] | None, exclu
 class Complete:
     """Rows without missing values; those that have some are counted, and refused unless they may be dropped."""
 
-    def __init__(self, name: str, names: Sequence[str], drop: bool) -> None:
+    def __init__(self, name: str, names: Sequence[str], drop: bool, *, numbers: bool = True) -> None:
         self.name, self.names, self.drop = name, names, drop
+        # Other treatments are for tables of numbers.
+        self.use = ", --missing em and impute use {}" if numbers else ""
         self.counts = np.zeros(len(names), np.int64)
         self.rows = self.left_out = 0
 
@@ -277,23 +278,24 @@ class Complete:
         if not self.drop:
             raise InputError(
                 f"{self.name}: missing values in {where}; --missing drop leaves out the {self.left_out} row(s) of "
-                f"{self.rows} that have one, --missing em and impute use them"
+                f"{self.rows} that have one{self.use.format('them')}"
             )
         if self.left_out == self.rows:
             raise InputError(
-                f"{self.name}: every row has a missing value, in {where}; --exclude leaves columns out, --missing em "
-                "and impute use such rows"
+                f"{self.name}: every row has a missing value, in {where}; --exclude leaves columns out"
+                f"{self.use.format('such rows')}"
             )
         return f"left out {self.left_out} of {self.rows} rows, with missing values in {where}"
 
 
-def _complete(name: str, X: NDArray[np.float64], names: Sequence[str], drop: bool) -> NDArray[np.float64]:
+def _complete(name: str, table: Coded, drop: bool) -> Coded:
     """The rows without missing values; refused if they may not be dropped, or if none is left."""
-    complete = Complete(name, names, drop)
-    kept = complete.of(X)
+    numbers = not table.columns.categorical.any()
+    complete = Complete(name, table.columns.names, drop, numbers=numbers)
+    kept = Coded(complete.of(table.values), table.columns)
     if note := complete.check():
         warn(f"{name}: {note}")
-    return kept
+    return kept if numbers else kept.trimmed()
 
 
 # --- text -----------------------------------------------------------------------------------------------------

@@ -269,8 +269,8 @@ def table_for(
         if curved:
             what, instead = f"regression={brief(regression)}", "regression='linear'"
         raise ValueError(
-            f"{what} is for numbers, and {quoted(table.columns.by_name)} are categories: {instead} takes both, or "
-            "leave these columns out"
+            f"{what} is for numbers, and of the columns {quoted(table.columns.by_name)} are categories: {instead} "
+            "takes both, or leave these columns out"
         )
     return numbers
 
