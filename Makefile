@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 .DELETE_ON_ERROR:
-.PHONY: demo test test-all docs fuzz check pictures bench peers test-peers clean help
+.PHONY: demo test test-all docs fuzz check pictures bench peers peers-discrete test-peers clean help
 
 help:
 	@echo "make demo      discover the graph of the Sachs protein data: demo-out/ with a picture and a page"
@@ -15,6 +15,7 @@ help:
 	@echo "make check     ruff and mypy, and pip-audit where it is installed"
 	@echo "make bench     the benchmarks (minutes; with the peers of make peers, hours)"
 	@echo "make peers     other packages that experiments and benchmarks compare with, in .venv-peers"
+	@echo "make peers-discrete  packages for networks of categories, in .venv-discrete"
 	@echo "make test-peers  the tests of their adapters"
 
 $(BIN)/python:
@@ -83,6 +84,7 @@ bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.streaming
 	$(BIN)/python -m benchmarks.scale
 	$(BIN)/python -m benchmarks.report
+	$(BIN)/python -m benchmarks.discrete mixed
 
 # An environment of their own: their requirements must not decide ours (lingam wants scipy < 1.14, rcd pandas < 3).
 PEERS := .venv-peers
@@ -100,8 +102,19 @@ $(PEERS)/.ready: Makefile
 	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check $(PEER_PACKAGES) $(PEER_BASE) pytest
 	@touch $@
 
+# pgmpy stands on a later pandas than the other peers.
+DISCRETE := .venv-discrete
+peers-discrete: $(DISCRETE)/.ready
+
+$(DISCRETE)/.ready: Makefile
+	$(PYTHON) -m venv $(DISCRETE)
+	@echo '*' > $(DISCRETE)/.gitignore
+	$(DISCRETE)/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
+	$(DISCRETE)/bin/python -m pip install --quiet --disable-pip-version-check pgmpy==1.1.2 causal-learn==0.1.4.8
+	@touch $@
+
 test-peers: $(PEERS)/.ready
 	$(PEERS)/bin/python -m pytest -q --run-slow tests/test_peers.py
 
 clean:
-	rm -rf $(VENV) $(PEERS) demo-out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) $(DISCRETE) demo-out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

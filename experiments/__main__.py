@@ -53,6 +53,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--timeout", type=float, default=600.0, help="seconds that a run may take")
     run.add_argument("--memory", type=float, default=8.0, help="gigabytes that a run may take")
     run.add_argument("--peers", type=Path, default=PEERS_PYTHON, help="Python that has the other packages (make peers)")
+    run.add_argument("--stale", action="store_true", help="also make runs that other code has made")
     run.add_argument("--again", action="store_true", help="also make runs that are done; the new ones count")
     run.add_argument("--toy", action="store_true", help="a rehearsal: five nodes and budgets that end at once")
     show = commands.add_parser("show", help="print a table")
@@ -123,7 +124,7 @@ def _run(args: argparse.Namespace) -> int:
             print("compiling, if this is the first run", flush=True)
             warm_up(limits)
         pool = None if client is None else client.get_executor(pure=False)
-        done = run_all(jobs, store, limits, lambda line: print(line, flush=True), args.again, pool)
+        done = run_all(jobs, store, limits, lambda line: print(line, flush=True), args.again, pool, args.stale)
     return 0 if done else 130
 
 

@@ -43,11 +43,13 @@ _SEARCH = (
     "scores/regression.py",
     "scores/score.py",
 )
-# Besides, by the regression of the run.
+_ADDITIVE = ("scores/additive.py", "scores/splines.py", "_smoothing.py")
+# Besides, by the regression of the run; additive ones guide Gaussian processes.
 _REGRESSIONS = {
     "linear": (),
-    "gp": ("scores/gp.py",),
-    "additive": ("scores/additive.py", "scores/splines.py", "_smoothing.py"),
+    "gp": ("scores/gp.py", *_ADDITIVE),
+    "gp-auto": ("scores/learned.py", "scores/regressors.py", *_ADDITIVE),
+    "additive": _ADDITIVE,
 }
 _JUDGE = ("metrics.py", "prune/__init__.py")
 # Besides, by the prunings of the data.

@@ -11,7 +11,7 @@ from typing import Any
 from vec2dag.simulate import Dataset
 
 from . import data
-from .code import digests, table_digest
+from .code import digests, stale, table_digest
 from .evaluate import data_measures, evaluate, graph_of, reaches_truth
 from .hosts import Hosts
 from .methods import METHODS
@@ -70,6 +70,12 @@ def is_done(row: Row | None, timeout: float) -> bool:
     return row is not None and (row["status"] == "ok" or was_stopped(row, timeout))
 
 
+def _stands(row: Row | None, limits: Limits, renew: bool) -> bool:
+    """Whether a run is done and, with ``renew``, was made by the code of today."""
+    done = row is not None and is_done(row, limits.timeout)
+    return done and not (renew and row["status"] == "ok" and stale(row, limits.folder))
+
+
 def was_stopped(row: Row | None, timeout: float) -> bool:
     """Whether a run was stopped by a limit that is not shorter than this one."""
     return row is not None and row["status"] == "timeout" and row["limit"] >= timeout
@@ -91,13 +97,16 @@ def run_all(
     say: Callable[[str], None] = print,
     again: bool = False,
     cluster: Executor | None = None,
+    renew: bool = False,
 ) -> bool:
-    """Make the runs that the store lacks, or all with ``again``; False if interrupted.
+    """Make the runs that the store lacks, with ``renew`` those of other code too, or all with ``again``.
+
+    Returns False if interrupted.
 
     A method that was stopped by its limit on one set is not tried on further sets of the same data. With a ``cluster``
     its machines make the runs: they have this checkout too, and the folder of the stored sets under the same name.
     """
-    left = [job for job in jobs if again or not is_done(store.get(**job.fields), limits.timeout)]
+    left = [job for job in jobs if again or not _stands(store.get(**job.fields), limits, renew)]
     stopped = {kind(job.fields) for job in jobs if not again and was_stopped(store.get(**job.fields), limits.timeout)}
     say(f"{len(jobs)} runs, {len(jobs) - len(left)} of them done before")
     clock = Clock(store, limits.jobs)

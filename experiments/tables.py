@@ -423,8 +423,8 @@ TABLES: dict[str, Table] = {
                 f"{kind}-gp-{graph}" for graph in ("er1-d20", "er4-d20", "er2-d50") for kind in ("additive", "joint")
             ),
             (
-                ALIAS_GP,
-                Run("vec2dag-additive", "vec2dag", {"criterion": "bic-nv", "regression": "additive"}),
+                Run("vec2dag", "vec2dag", {"criterion": "ebic-nv", "regression": "gp-auto"}),
+                Run("vec2dag-additive", "vec2dag", {"criterion": "ebic-nv", "regression": "additive"}),
                 Run("score-cam", "score-cam"),
                 Run("score-cam-standardised", "score-cam", {"standardise": True}),
                 *_runs("notears-mlp", "dagma-mlp"),

@@ -120,7 +120,9 @@ def run_command(command: str, folder: Path) -> str:
         shell=True,
         executable="/bin/bash",
         cwd=folder,
-        env=os.environ | {"PYTHONPATH": str(ROOT / "src"), "MPLBACKEND": "Agg", "COLUMNS": "100"},
+        # Unbuffered, as otherwise what is printed and what is warned of would not come in their order.
+        env=os.environ
+        | {"PYTHONPATH": str(ROOT / "src"), "MPLBACKEND": "Agg", "COLUMNS": "100", "PYTHONUNBUFFERED": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

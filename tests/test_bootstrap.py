@@ -649,7 +649,7 @@ def test_what_is_saved(X, tmp_path):
     about = json.loads((tmp_path / "out" / "bootstrap.json").read_text())
     assert about["data"] == "table.csv"
     assert about["samples"] == 10
-    assert about["parameters"]["criterion"] == "ebic-nv"
+    assert about["parameters"]["criterion"] == "auto"
     assert about["stability"]["candidates"] == 10
 
 

@@ -79,7 +79,7 @@ def test_discover_and_bootstrap(table, tmp_path, capsys):
     ("options", "sentence"),
     [
         (["--interventions", "who"], "no column 'who'"),
-        (["--interventions", "b"], "non-numeric values in 'what'"),
+        (["--interventions", "b"], "missing values in 'what'"),
         (["--interventions", "what", "--exclude", "b"], "names 'b', which is no column"),
         (["--interventions", "what", "--columns", "what", "a"], "both wanted and excluded"),
         (["--interventions", "what", "--lags", "1"], "--lags"),

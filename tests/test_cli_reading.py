@@ -123,9 +123,38 @@ def test_missing_values_are_refused_or_their_rows_left_out(discover, refused, tm
 def test_text_columns_are_named_with_what_to_do(refused, discover, tmp_path):
     text = "a,b,kind,c\n" + "".join(f"{a},{b},{'xy'[i % 2]},{c}\n" for i, (a, b, c) in enumerate(_values()))
     (tmp_path / "t.csv").write_text(text)
-    err = refused("discover", tmp_path / "t.csv", "-o", tmp_path / "out")
-    assert "'kind' (line 2: 'x'); --exclude 'kind'" in err
+    err = refused("discover", tmp_path / "t.csv", "-o", tmp_path / "out", "--criterion", "bic-nv")
+    assert "criterion='bic-nv' is for numbers, and of the columns 'kind' are categories" in err
     assert discover(text, "--exclude", "kind")[0] == ("a", "b", "c")
+    assert discover(text)[0] == ("a", "b", "kind", "c")
+
+
+def test_text_below_the_first_rows_is_named_with_what_to_do(refused, discover, tmp_path):
+    text = "a,b,kind\n" + "".join(f"{k % 7},{k % 5 + 0.5},{k % 3}\n" for k in range(300)) + "1,2,other\n"
+    (tmp_path / "t.csv").write_text(text)
+    err = refused("discover", tmp_path / "t.csv", "-o", tmp_path / "out")
+    assert "'kind' (line 302: 'other'); --exclude 'kind'" in err
+    assert "--categorical 'kind' reads it as categories" in err
+    assert discover(text, "--categorical", "kind")[0] == ("a", "b", "kind")
+
+
+def test_missing_values_of_categories_are_refused_or_their_rows_left_out(refused, discover, tmp_path):
+    text = "a,kind\n" + "".join(f"{k % 7},{'' if k == 3 else 'xyz'[k % 3]}\n" for k in range(90))
+    (tmp_path / "t.csv").write_text(text)
+    err = refused("discover", tmp_path / "t.csv", "-o", tmp_path / "out")
+    assert "missing values in 'kind' (1 NaN); --missing drop leaves out the 1 row(s) of 90 that have one\n" in err
+    err = refused("discover", tmp_path / "t.csv", "-o", tmp_path / "out", "--missing", "em")
+    assert "missing='em' is for columns of numbers, and 'kind' are categories: missing='drop'" in err
+    assert discover(text, "--missing", "drop")[0] == ("a", "kind")
+
+
+def test_names_of_rows_are_no_categories(refused, discover, tmp_path):
+    text = "a,who,b\n" + "".join(f"{k % 7},person {k},{k % 5}\n" for k in range(40))
+    (tmp_path / "t.csv").write_text(text)
+    err = refused("discover", tmp_path / "t.csv", "-o", tmp_path / "out")
+    assert "differs from row to row in 'who' (40)" in err
+    assert "--exclude 'who' leaves them out, --categorical 'who' insists" in err
+    assert discover(text, "--exclude", "who")[0] == ("a", "b")
 
 
 def test_bundled_data_are_selected_in_the_same_way(run, refused, tmp_path):

@@ -9,6 +9,8 @@ from oracles import OnStatistics, acyclic, all_dags, graph_score, markov_class, 
 
 from vec2dag import (
     BIC,
+    BGe,
+    DegenerateGaussian,
     LeastSquares,
     Linear,
     Score,
@@ -259,13 +261,17 @@ def test_regressions_without_intercept_are_not_score_equivalent(X, classes):
         ("ebic-nv", BIC("unequal", gamma=1.0)),
         ("ebic-ev", BIC("equal", gamma=1.0)),
         ("ls", LeastSquares()),
+        ("bge", BGe()),
+        ("bic-dg", DegenerateGaussian()),
+        ("ebic-dg", DegenerateGaussian(gamma=1.0)),
     ],
 )
 def test_names_stand_for_criteria(name, criterion, X):
     assert criterion.name == name
     assert Score(X, "linear", name).criterion == criterion
     assert name in CRITERIA
-    assert len(CRITERIA) == 6
+    # and those of categories alone
+    assert len(CRITERIA) == 8 + 2
 
 
 def test_a_name_stands_for_the_same_criterion_for_ever(X):

@@ -36,11 +36,11 @@ SLEEPER = Run("sleeper", "policy-gradient", {"algorithm": "ppo", "n_steps": 10**
 EQUAL = Run("equal-variance", "equal-variance")
 
 
-def run_toy(run, folder, seeds=1, **limits):
+def run_toy(run, folder, seeds=1, renew=False, **limits):
     """Run one method on toy sets; the store and what was said."""
     jobs = [Job("toy", seed, run) for seed in range(seeds)]
     found, said = Store(folder), []
-    runner.run_all(jobs, found, Limits(peers=NOWHERE, **limits), said.append)
+    runner.run_all(jobs, found, Limits(peers=NOWHERE, **limits), said.append, renew=renew)
     return found, said
 
 
@@ -213,6 +213,16 @@ def test_graphs_are_judged_again(tmp_path, capsys):
     assert capsys.readouterr().out == "toy set 1, equal-variance: other numbers than before\n"
     assert list(Store(tmp_path).rows.values()) == rows
     assert len((tmp_path / "equal-variance.jsonl").read_text().splitlines()) == 2
+
+
+def test_runs_of_other_code_are_made_anew_when_asked_for(tmp_path):
+    found, _ = run_toy(EQUAL, tmp_path, seeds=2, jobs=1)
+    rows = list(found.rows.values())
+    found.add(rows[1] | {"code": rows[1]["code"] | {"method": "before"}})
+    for renew, made in ((False, 0), (True, 1), (True, 0)):
+        found, said = run_toy(EQUAL, tmp_path, seeds=2, jobs=1, renew=renew)
+        assert sum(line.startswith("[") for line in said) == made
+    assert not any(code.stale(row) for row in found.rows.values())
 
 
 @pytest.mark.slow

@@ -124,7 +124,7 @@ def test_to_networkx_has_the_columns_as_nodes():
         ({"names": "abc"}, "one entry per column"),
         ({"names": "aa"}, "duplicate column names: 'a'"),
         ({"weights": np.zeros((3, 3))}, "weights must have the shape of A"),
-        ({"weights": np.full((2, 2), np.nan)}, "weights must be finite"),
+        ({"weights": np.full((2, 2), np.inf)}, "weights must be finite"),
         ({"free": np.array([[0, 1], [0, 0]])}, "free must be symmetric"),
     ],
 )

@@ -19,7 +19,7 @@ from hypothesis.extra import numpy as hnp
 
 from vec2dag._checks import check_values
 from vec2dag.files.atomic import InputError, check_writable
-from vec2dag.files.tables import read_table, write_table
+from vec2dag.files.tables import read_coded, read_table, write_table
 
 
 @pytest.fixture
@@ -668,3 +668,60 @@ def test_tables_need_good_names(tmp_path):
     with pytest.raises(ValueError, match="duplicate column names: 'a'"):
         write_table(tmp_path / "t.csv", np.zeros((2, 2)), "aa")
     assert not list(tmp_path.iterdir())
+
+
+# --- categories -----------------------------------------------------------------------------------------------
+
+
+def coded_csv(tmp_path, text, **options):
+    (tmp_path / "t.csv").write_text(text)
+    return read_coded(tmp_path / "t.csv", **options)
+
+
+def test_text_is_a_category_and_numbers_are_numbers(tmp_path):
+    rows = "".join(f"{k},{['low', 'high'][k % 2]},{'True' if k % 3 else 'false'},{k % 4}\n" for k in range(24))
+    table = coded_csv(tmp_path, "a,kind,truth,whole\n" + rows)
+    assert table.columns.levels == (None, ("high", "low"), (False, True), None)
+    assert table.values[:4].tolist() == [[0, 1, 0, 0], [1, 0, 1, 1], [2, 1, 1, 2], [3, 0, 0, 3]]
+    named = read_coded(tmp_path / "t.csv", categorical=["whole"])
+    assert named.columns.levels == (None, ("high", "low"), (False, True), (0, 1, 2, 3))
+    with pytest.raises(InputError, match="no column 'hole'"):
+        read_coded(tmp_path / "t.csv", categorical=["hole"])
+    with pytest.raises(InputError, match="non-numeric values in 'kind'"):
+        read_table(tmp_path / "t.csv")
+
+
+def test_missing_cells_are_no_levels_and_levels_that_are_lost_are_gone(tmp_path):
+    text = "a,kind\n" + "".join(f"{k},{['u', 'v', '', 'NA'][k % 4]}\n" for k in range(12)) + ",w\n"
+    table = coded_csv(tmp_path, text)
+    assert table.columns.levels == (None, ("u", "v", "w"))
+    assert np.isnan(table.values).sum(axis=0).tolist() == [1, 6]
+    with pytest.warns(UserWarning, match="left out 7 of 13 rows"):
+        complete = read_coded(tmp_path / "t.csv", missing="drop")
+    assert complete.columns.levels == (None, ("u", "v"))
+    assert complete.values[:, 1].tolist() == [0, 1] * 3
+
+
+def test_numbers_among_text_are_levels_like_others(tmp_path):
+    table = coded_csv(tmp_path, "a,kind\n" + "".join(f"{k},{['7', 'seven'][k % 2]}\n" for k in range(8)))
+    assert table.columns.levels == (None, ("7", "seven"))
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "feather"])
+def test_types_of_arrow_say_what_is_a_category(tmp_path, suffix):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import feather, parquet
+
+    content = pa.table(
+        {
+            "a": [0.5, 1.5, 2.5],
+            "text": ["1", "2", None],
+            "truth": [True, False, True],
+            "kind": pa.array(["u", "v", "u"]).dictionary_encode(),
+        }
+    )
+    file = tmp_path / f"t.{suffix}"
+    parquet.write_table(content, file) if suffix == "parquet" else feather.write_feather(content, file)
+    table = read_coded(file)
+    assert table.columns.levels == (None, ("1", "2"), (False, True), ("u", "v"))
+    np.testing.assert_array_equal(table.values, [[0.5, 0, 1, 0], [1.5, 1, 0, 1], [2.5, np.nan, 1, 0]])

@@ -8,7 +8,7 @@ from oracles import sine
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
-from vec2dag import ALIAS, LearnedProcess, Moments, Score, simulate
+from vec2dag import ALIAS, LearnedProcess, Moments, Score, discover, simulate
 from vec2dag._parallel import one_blas_thread
 from vec2dag.scores.learned import JITTER, _kernel, _Likelihood, _places, _Solved
 
@@ -187,3 +187,29 @@ def test_a_regression_that_fails_is_named(X):
     X[0, 4] = 1e-200
     with pytest.raises(ValueError, match=r"the regression of 'x4' on \['x0'\] "):
         Score(X, "gp-auto").local(4, [0])
+
+
+def test_a_glance_guides_a_search_that_ends_as_high_with_fewer_fits(monkeypatch):
+    rng = np.random.default_rng(5)
+    data = simulate.simulate(simulate.erdos_renyi(8, 1, rng), simulate.gaussian_process, n=420, rng=rng)
+    score, alone = Score(data.X, "gp-auto"), Score(data.X, "gp-auto")
+    assert Score(data.X[:399], "gp-auto").approximation is None
+    assert Score(data.X, LearnedProcess(landmarks=40)).approximation is None
+    assert score.approximation.approximation is None
+    guided = discover(score, rng=np.random.default_rng(0))
+    monkeypatch.setattr(LearnedProcess, "approximate", lambda *_: None)
+    other = discover(alone, rng=np.random.default_rng(0))
+    assert guided.score >= max(other.score - 1e-9, float(score(data.A)))
+    assert guided.fits < other.fits / 2
+    assert guided.certificate.screened
+
+
+def test_a_glance_tells_the_same_sets_of_parents_apart(rng):
+    x = rng.standard_normal((450, 4))
+    x[:, 2] = np.sin(2 * x[:, 0]) * x[:, 1] + 0.3 * x[:, 2]
+    score = Score(x, "gp-auto")
+    for local in (score.local, score.approximation.local):
+        none, one, both, more = (np.log(local(2, parents)) for parents in ([], [0], [0, 1], [0, 1, 3]))
+        assert both < one - 0.2 < none - 0.1
+        # Not worth ln n, the price of a parent.
+        assert more > both - np.log(450) / 450

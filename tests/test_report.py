@@ -574,9 +574,12 @@ def test_what_was_found_in_one_sentence():
 
 @pytest.mark.parametrize("criterion", [*CRITERIA, BIC(gamma=0.5), lambda A: -float(A.sum())])
 def test_assumptions_are_those_of_the_criterion(criterion, table, tmp_path):
-    fitted = ALIAS(criterion, random_state=0).fit(table[:, :4])
+    categories = criterion in ("bdeu", "bic-cat")
+    X = (table[:, :4] > 0).astype(int) if categories else table[:, :4]
+    fitted = ALIAS(criterion, random_state=0).fit(X)
     source = of_model(fitted)
     sentences = " ".join(assumptions(source))
+    assert ("is a category" in sentences) == categories
     equal = callable(criterion) is False and getattr(criterion, "equal_variances", None)
     if isinstance(criterion, str):
         equal = criterion in ("bic-ev", "ebic-ev", "ls")

@@ -20,10 +20,14 @@ group ``g``; without interventions there is one.
 ``weight`` (groups,)
     what the link of a node counts, by its rows: 1 on average over the nodes.
 
+Where costs are not those of linear regressions, searches over orders get a *costing* in place of ``stats``, made by
+:meth:`vec2dag.scores.regression.Regression.costing`: three tuples, the table, a memory of costs, and scratch.
+:func:`prepare` and :func:`cost_with` are what kinds of tables differ in.
+
 A ``criterion`` is four numbers and arrays, made by :meth:`vec2dag.scores.criteria.Criterion.compiled`:
 
 ``kind``
-    one of the three codes below;
+    one of the four codes below;
 ``penalty``
     the price of one edge, in the units of the score (divided by n d);
 ``offset``
@@ -45,6 +49,8 @@ import math
 from typing import Any
 
 import numpy as np
+from numba import types
+from numba.extending import overload
 
 from ._compiled import compiled
 
@@ -89,13 +95,19 @@ GAINS_TIMES, SHARE_OF_LOSSES = (2.0, 1.3), (0.5, 0.8)
 TIE, EXCHANGE, ROUNDED, SAME_GAIN = 1e-9, 1e-7, 1e-12, 1e-11
 # The least share of a variance that one more parent is thought to leave, and the least that a gain is taken for.
 ALMOST_NOTHING, LEAST_NET = 1e-12, 1e-15
+# Differences of costs, in units of links, that are none; the pivot of a correlation matrix below which a column depends
+# on others; what sets of parents cost that are too many for the rows.
+SAME_COST, LEAST_PIVOT, MOST_COST = 1e-12, 1e-10, 1e4
 # Nodes that a perturbation moves.
 PERTURBED = 3
 # Places of the numbers that a search over orders keeps from call to call: what it has done, and what is left to do.
 SELECTIONS, ROUNDS, NODE, SWEEPS, TURN, MOVED, SKIPPED, RESTING, STEPS, STALE, MOVES = range(11)
 TOTAL, SCORE, BEST, PRICE = range(4)
 
-BIC_EV, BIC_NV, LS = 0, 1, 2
+# COSTS: of what a costing says in place of residuals, which may be below 0.
+BIC_EV, BIC_NV, LS, COSTS = 0, 1, 2, 3
+# Scores of counts: with a Dirichlet prior integrated out, or the likelihood with a price of parameters.
+DIRICHLET, MULTINOMIAL = 0.0, 1.0
 
 
 @_kernel
@@ -684,7 +696,7 @@ def worth_of_edges(criterion, total, d, weight, worth):
             price = penalty * (prices[k + 1] - prices[k])
             if kind == BIC_NV:
                 worth[g, k] = 1.0 - math.exp(-d * price / max(weight[g], TINY))
-            elif kind == LS:
+            elif kind != BIC_EV:
                 worth[g, k] = d * price
             else:
                 worth[g, k] = total * (1.0 - math.exp(-price))
@@ -809,7 +821,7 @@ def climb_parents(problem, x, allowed, exact, parents, k, gains, space):
     ``exact`` everything is computed on the factor, otherwise from correlations. Returns the number of parents and what
     they leave of the variance; -1 and 1 where rounding could decide.
     """
-    stats, criterion, worths, _, limits, (required, permitted, _, _) = problem
+    stats, criterion, worths, _, limits, (required, permitted, _, _), _ = problem
     g = stats[4][x]
     C, F, weight, worth = stats[0][g], stats[1][g], stats[5][g], worths[g]
     W, inverse, Y, reals, bytes_, _ = space
@@ -933,6 +945,381 @@ def climb_parents(problem, x, allowed, exact, parents, k, gains, space):
     return k, left
 
 
+@_kernel
+def climb_linear(problem, x, allowed, parents, m, gains, space):
+    """The link of ``x`` and the number of its parents after :func:`climb_parents`, on the factor where needed."""
+    (_, _, scale, base, group, weight), criterion = problem[0], problem[1]
+    start = space[5][0]
+    for a in range(m):
+        start[a] = parents[a]
+    found, ratio = climb_parents(problem, x, allowed, np.int64(0), parents, m, gains, space)
+    if found < 0:
+        for a in range(m):
+            parents[a] = start[a]
+        found, ratio = climb_parents(problem, x, allowed, np.int64(1), parents, m, gains, space)
+    return link(scale[x] * ratio if found > 0 else base[x], weight[group[x]], criterion), found
+
+
+# --- costs that are computed one by one, and remembered ---------------------------------------------------------------
+
+
+@_kernel
+def relabel(keys, most, slots, held):
+    """Number the different ``keys`` (m,), which are from 0 to ``most`` - 1, in the order of their appearance, in place.
+
+    Returns how many there are. ``slots`` and ``held`` are scratch, of a power of two above 2 m entries.
+    """
+    size = slots.shape[0]
+    found = np.int64(0)
+    if most <= size:
+        for k in range(most):
+            slots[k] = -1
+        for t in range(keys.shape[0]):
+            key = keys[t]
+            if slots[key] < 0:
+                slots[key] = found
+                found += 1
+            keys[t] = slots[key]
+        return found
+    for k in range(size):
+        slots[k] = -1
+    for t in range(keys.shape[0]):
+        key = keys[t]
+        # Fibonacci hashing: the high bits of a product with 2^64 / golden ratio.
+        k = np.int64((np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(20)) & (size - 1)
+        while slots[k] >= 0 and held[k] != key:
+            k = (k + 1) & (size - 1)
+        if slots[k] < 0:
+            slots[k] = found
+            held[k] = key
+            found += 1
+        keys[t] = slots[k]
+    return found
+
+
+@_kernel
+def join_codes(ids, count, column, levels, slots, held):
+    """Number the combinations of ``ids`` (m,), of which there are ``count``, and codes (m,); returns how many occur."""
+    for t in range(ids.shape[0]):
+        ids[t] = ids[t] * levels + column[t]
+    return relabel(ids, count * levels, slots, held)
+
+
+@_kernel
+def sum_over_counts(counts, size, kind, alpha):
+    """``sum ln G(N + alpha) - ln G(alpha)``, or ``sum N ln N``, over the counts that are not zero."""
+    total = 0.0
+    if kind == MULTINOMIAL:
+        for k in range(size):
+            if counts[k] > 0.0:
+                total += counts[k] * math.log(counts[k])
+        return total
+    occupied = np.int64(0)
+    for k in range(size):
+        if counts[k] > 0.0:
+            occupied += 1
+            total += math.lgamma(counts[k] + alpha)
+    return total - occupied * math.lgamma(alpha)
+
+
+@_kernel
+def prepare_counts(costing, parents, k, leaves):
+    """Number the configurations of ``parents[:k]`` without number ``leaves``."""
+    (codes, _, levels, _), _, (ids, _, _, slots, held, sizes, _) = costing
+    for t in range(ids.shape[0]):
+        ids[t] = 0
+    count = np.int64(1)
+    sizes[1] = 1.0
+    for a in range(k):
+        if a != leaves:
+            p = parents[a]
+            count = join_codes(ids, count, codes[p], levels[p], slots, held)
+            sizes[1] *= levels[p]
+    sizes[0] = count
+
+
+@_kernel
+def cost_with_counts(costing, x, joins):
+    """``-2/n`` times the local score of ``x`` given the parents that were prepared, and ``joins`` unless it is -1."""
+    (codes, weights, levels, settings), _, (ids, cells, counts, slots, held, sizes, _) = costing
+    m, capacity = ids.shape[0], counts.shape[0]
+    r, count = levels[x], np.int64(sizes[0])
+    own = codes[x]
+    # Configurations that there could be, occurring or not.
+    configurations = sizes[1]
+    if joins >= 0:
+        configurations = min(configurations * levels[joins], 1e300)
+    kind, alpha, n = settings[0], settings[1], settings[2]
+    if joins >= 0 and count * levels[joins] * r <= capacity:
+        other, width = codes[joins], levels[joins]
+        count *= width
+        for k in range(count * r):
+            counts[k] = 0.0
+        for t in range(m):
+            counts[(ids[t] * width + other[t]) * r + own[t]] += weights[t]
+        size = count * r
+    else:
+        for t in range(m):
+            cells[t] = ids[t]
+        if joins >= 0:
+            count = join_codes(cells, count, codes[joins], levels[joins], slots, held)
+        size = count * r
+        if size > capacity:
+            # Sums over configurations and over cells are apart, so that each needs its own numbers only.
+            for k in range(count):
+                counts[k] = 0.0
+            for t in range(m):
+                counts[cells[t]] += weights[t]
+            given = sum_over_counts(counts, count, kind, max(alpha / configurations, TINY))
+            size = join_codes(cells, count, own, r, slots, held)
+            for k in range(size):
+                counts[k] = 0.0
+            for t in range(m):
+                counts[cells[t]] += weights[t]
+            score = sum_over_counts(counts, size, kind, max(alpha / (configurations * r), TINY)) - given
+            return as_cost(score, kind, alpha, n, r, configurations)
+        for k in range(size):
+            counts[k] = 0.0
+        for t in range(m):
+            counts[cells[t] * r + own[t]] += weights[t]
+    score = sum_over_counts(counts, size, kind, max(alpha / (configurations * r), TINY))
+    for k in range(count):
+        total = 0.0
+        for level in range(r):
+            total += counts[k * r + level]
+        counts[k] = total
+    score -= sum_over_counts(counts, count, kind, max(alpha / configurations, TINY))
+    return as_cost(score, kind, alpha, n, r, configurations)
+
+
+@_kernel
+def as_cost(score, kind, alpha, n, r, configurations):
+    """``-2/n`` times a log score, with the price of parameters if it is a likelihood."""
+    cost = -2.0 * score / n
+    if kind == MULTINOMIAL:
+        cost += alpha * configurations * (r - 1.0) * math.log(n) / n
+    return min(cost, MOST_COST)
+
+
+@_kernel
+def prepare_blocks(costing, parents, k, leaves):
+    """Factorise the correlations of the columns of ``parents[:k]`` without number ``leaves``."""
+    (C, starts, _, _), _, (W, _, sizes, _) = costing
+    width = C.shape[0]
+    rank = np.int64(0)
+    sizes[1] = 0.0
+    for a in range(k):
+        if a == leaves:
+            continue
+        for u in range(starts[parents[a]], starts[parents[a] + 1]):
+            sizes[1] += 1.0
+            row = W[rank]
+            for j in range(width):
+                row[j] = C[u, j]
+            for b in range(rank):
+                s, other = W[b, u], W[b]
+                for j in range(width):
+                    row[j] -= s * other[j]
+            pivot = row[u]
+            # A column that depends on those before adds nothing.
+            if pivot > LEAST_PIVOT:
+                s = 1.0 / math.sqrt(pivot)
+                for j in range(width):
+                    row[j] *= s
+                rank += 1
+    sizes[0] = rank
+
+
+@_kernel
+def cost_with_blocks(costing, x, joins):
+    """The log determinant of what is left of the columns of ``x``, and the price of the coefficients."""
+    (C, starts, logs, settings), _, (W, block, sizes, _) = costing
+    rank, given = np.int64(sizes[0]), sizes[1]
+    before = np.int64(0)
+    if joins >= 0:
+        before = starts[joins + 1] - starts[joins]
+    own = starts[x + 1] - starts[x]
+    size = before + own
+    cost = logs[x]
+    for a in range(size):
+        u = starts[joins] + a if a < before else starts[x] + a - before
+        for b in range(a + 1):
+            v = starts[joins] + b if b < before else starts[x] + b - before
+            value = C[u, v]
+            for t in range(rank):
+                value -= W[t, u] * W[t, v]
+            for t in range(b):
+                value -= block[a, t] * block[b, t]
+            if b < a:
+                block[a, b] = value / block[b, b] if block[b, b] > 0.0 else 0.0
+            elif a < before:
+                block[a, a] = math.sqrt(value) if value > LEAST_PIVOT else 0.0
+            else:
+                value = max(value, LEAST_PIVOT)
+                block[a, a] = math.sqrt(value)
+                cost += math.log(value)
+    n = settings[1]
+    # With as many columns as rows nothing is left to explain.
+    if given + before + own > n - 2.0:
+        return MOST_COST
+    return cost + settings[0] * own * (given + before) * math.log(n) / n
+
+
+def prepare(costing, parents, k, leaves):
+    """Get ready for costs given ``parents[:k]`` without number ``leaves``."""
+
+
+def cost_with(costing, x, joins):
+    """The cost of ``x`` given the parents that were prepared, and the node ``joins`` unless it is -1."""
+
+
+def climb(problem, x, allowed, parents, m, gains, space):
+    """The link of ``x`` and the number of its parents, which are improved by single changes."""
+
+
+def _are_counts(costing):
+    """Whether tables of a costing, a type of numba, are codes."""
+    return isinstance(costing.types[0].types[0].dtype, types.Integer)
+
+
+@overload(prepare, jit_options={"error_model": "numpy"})
+def _prepare(costing, parents, k, leaves):
+    kernel = prepare_counts if _are_counts(costing) else prepare_blocks
+    return lambda costing, parents, k, leaves: kernel(costing, parents, k, leaves)
+
+
+@overload(cost_with, jit_options={"error_model": "numpy"})
+def _cost_with(costing, x, joins):
+    kernel = cost_with_counts if _are_counts(costing) else cost_with_blocks
+    return lambda costing, x, joins: kernel(costing, x, joins)
+
+
+@overload(climb, jit_options={"error_model": "numpy"})
+def _climb(problem, x, allowed, parents, m, gains, space):
+    linear = isinstance(problem.types[0].types[0], types.Array)
+    kernel = climb_linear if linear else climb_by_costs
+    return lambda problem, x, allowed, parents, m, gains, space: kernel(problem, x, allowed, parents, m, gains, space)
+
+
+@_kernel
+def cost_of(costing, x, parents, k, leaves, joins):
+    """The cost of ``x`` given ``parents[:k]`` without number ``leaves`` (or -1), and with ``joins`` (or -1).
+
+    Costs are remembered at a place that the exclusive or of random numbers of the nodes says; a later one takes it.
+    """
+    salts, first, second, values = costing[1]
+    ready = costing[2][-1]
+    a, b = np.uint64(0), np.uint64(0)
+    for t in range(k):
+        if t != leaves:
+            a ^= salts[0, parents[t]]
+            b ^= salts[1, parents[t]]
+    one, two = a ^ salts[2, x], b ^ salts[3, x]
+    if joins >= 0:
+        one ^= salts[0, joins]
+        two ^= salts[1, joins]
+    place = np.int64(one & np.uint64(values.shape[0] - 1))
+    if first[place] == one and second[place] == two:
+        return values[place]
+    if ready[0] != a or ready[1] != b:
+        prepare(costing, parents, k, leaves)
+        ready[0], ready[1] = a, b
+    cost = cost_with(costing, x, joins)
+    first[place], second[place], values[place] = one, two, cost
+    return cost
+
+
+@_kernel
+def costs_of_sets(costing, nodes, members, out):
+    """Costs (m,) of ``nodes`` (m,) given the parents that the rows of ``members`` (m, d) mark."""
+    parents = np.empty(members.shape[1], np.int64)
+    for t in range(nodes.shape[0]):
+        k = np.int64(0)
+        for j in range(members.shape[1]):
+            if members[t, j]:
+                parents[k] = j
+                k += 1
+        # The last one joins the others: sets that follow each other often share those.
+        joins = parents[k - 1] if k > 0 else np.int64(-1)
+        out[t] = cost_of(costing, nodes[t], parents, max(k - 1, np.int64(0)), np.int64(-1), joins)
+
+
+@_kernel
+def climb_by_costs(problem, x, allowed, parents, k, gains, space):
+    """Improve ``parents[:k]`` of ``x`` by single additions, removals and exchanges, as :func:`climb_parents` does.
+
+    Costs are with prices. Returns the link and the number of parents.
+    """
+    costing, criterion, _, _, limits, (required, permitted, _, _), _ = problem
+    taken = space[4][0]
+    d = taken.shape[0]
+    price, prices = criterion[1] * d, criterion[3]
+    none = np.int64(-1)
+    for j in range(d):
+        taken[j] = 0
+    taken[x] = 1
+    for a in range(k):
+        taken[parents[a]] = 1
+    own = cost_of(costing, x, parents, k, none, none) + price * prices[k]
+    turns = 4 * d + 8
+    while True:
+        turns -= 1
+        room = k < limits[x]
+        best, u, leaves = own - SAME_COST, none, none
+        for j in range(d if room and turns > 0 else 0):
+            if allowed[j] and not taken[j]:
+                cost = cost_of(costing, x, parents, k, none, j) + price * prices[k + 1]
+                if cost < best - SAME_COST:
+                    best, u = cost, j
+        if u >= 0:
+            parents[k] = u
+            taken[u] = 1
+            k += 1
+            own = best
+            continue
+        for a in range(k if turns > 0 else 0):
+            if not required[x, parents[a]]:
+                cost = cost_of(costing, x, parents, k, a, none) + price * prices[k - 1]
+                if cost < best - SAME_COST:
+                    best, leaves = cost, a
+        if leaves >= 0:
+            taken[parents[leaves]] = 0
+            drop(parents, k, leaves)
+            k -= 1
+            own = best
+            continue
+        for j in range(d):
+            gains[j] = 0.0
+            if room and not allowed[j] and not taken[j] and permitted[x, j]:
+                cost = cost_of(costing, x, parents, k, none, j) + price * prices[k + 1]
+                gains[j] = max(own - cost, 0.0)
+        for a in range(k):
+            if required[x, parents[a]]:
+                continue
+            for j in range(d):
+                if taken[j] or not permitted[x, j]:
+                    continue
+                cost = cost_of(costing, x, parents, k, a, j) + price * prices[k]
+                if not allowed[j]:
+                    gains[j] = max(gains[j], own - cost if own - cost > SAME_COST else 0.0)
+                elif cost < best - SAME_COST:
+                    best, leaves, u = cost, a, j
+        if leaves < 0 or turns <= 0:
+            break
+        taken[parents[leaves]] = 0
+        taken[u] = 1
+        drop(parents, k, leaves)
+        parents[k - 1] = u
+        own = best
+    for a in range(k):
+        if required[x, parents[a]]:
+            gains[parents[a]] = -LEAST_NET
+        else:
+            without = cost_of(costing, x, parents, k, a, none) + price * prices[k - 1]
+            gains[parents[a]] = -max(without - own, LEAST_NET)
+    return own - price * prices[k], k
+
+
 @_step
 def select(x, limit, toggled, toggle, parents, k, problem, place, space, gains, counts):
     """Parents of ``x`` among the nodes placed before ``limit``, with ``toggled`` allowed or not by ``toggle``.
@@ -940,9 +1327,8 @@ def select(x, limit, toggled, toggle, parents, k, problem, place, space, gains, 
     Climbs from those of ``parents[:k]`` that are allowed, see :func:`climb_parents`, and leaves there what it finds;
     returns the link of the residual and the number of parents.
     """
-    (_, _, scale, base, group, weight), criterion = problem[0], problem[1]
     permitted = problem[5][1][x]
-    allowed, start = space[4][1], space[5][0]
+    allowed = space[4][1]
     counts[SELECTIONS] += 1
     for j in range(place.shape[0]):
         allowed[j] = (place[j] < limit) & permitted[j]
@@ -952,14 +1338,8 @@ def select(x, limit, toggled, toggle, parents, k, problem, place, space, gains, 
     for a in range(k):
         if allowed[parents[a]]:
             parents[m] = parents[a]
-            start[m] = parents[a]
             m += 1
-    found, ratio = climb_parents(problem, x, allowed, np.int64(0), parents, m, gains, space)
-    if found < 0:
-        for a in range(m):
-            parents[a] = start[a]
-        found, ratio = climb_parents(problem, x, allowed, np.int64(1), parents, m, gains, space)
-    return link(scale[x] * ratio if found > 0 else base[x], weight[group[x]], criterion), found
+    return climb(problem, x, allowed, parents, m, gains, space)
 
 
 @_step
@@ -1218,7 +1598,7 @@ def select_all(stop, problem, limits, state, space, touched, counts, sums):
     d = place.shape[0]
     while counts[ROUNDS] > 0 and counts[SELECTIONS] < stop:
         if counts[NODE] == 0:
-            worth_of_edges(criterion, sums[TOTAL], d, problem[0][5], worth)
+            worth_of_edges(criterion, sums[TOTAL], d, problem[6], worth)
             # Once the total has settled, what a node can gain at most hardly changes any more.
             for i in range(d if kind == BIC_EV and counts[SWEEPS] == 0 else 0):
                 bound[i] = np.nan
@@ -1281,7 +1661,7 @@ def search_orders(problem, limits, state, kept, space, marks, counts, sums, stre
 
     Parameters
     ----------
-    problem : statistics, criterion, ``worth`` (groups, d), ``bound`` (d,), most parents (d,), what is known
+    problem : statistics or costing, criterion, worth (groups, d), bound (d,), most (d,), known, weights (groups,)
         Of what is known the first two arrays are transposed: a row has the parents of a node. Parents that are required
         are there from the start, and the order respects what comes before what.
     limits : array (d,)

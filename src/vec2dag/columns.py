@@ -6,6 +6,7 @@ levels, and NaN where it is missing.
 
 from __future__ import annotations
 
+import itertools
 import math
 import numbers
 from collections.abc import Iterable, Sequence
@@ -16,14 +17,31 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._checks import as_numbers, brief, check_names, default_names, listing, quoted, shown
+from ._checks import as_numbers, brief, check_names, data_warnings, default_names, listing, quoted, shown
 
-__all__ = ["Coded", "Columns", "Level", "coded", "has_categories", "level_text"]
+__all__ = [
+    "Coded",
+    "Columns",
+    "Level",
+    "as_level",
+    "coded",
+    "coded_warnings",
+    "has_categories",
+    "level_text",
+    "names_rows_of",
+    "rows_of",
+]
 
 Level = str | bool | int | float
 
 # Text of which more than half of the rows, and more than so many, have one of their own names rows: it is no category.
 FEW_LEVELS = 10
+# Different numbers that a column may have to be taken for one of categories because all others are.
+MOST_NUMBERS = 32
+# Rows that a level should have on average.
+ROWS_TO_A_LEVEL = 5
+# Rows in which two categories are looked at first.
+SOME_ROWS = 200
 # Levels that codes can count.
 MOST_LEVELS = 2**16 - 1
 
@@ -121,6 +139,15 @@ class Coded:
         places = [int(k) for k in order]
         return Coded(self.values[:, places], self.columns.taken(places))
 
+    def trimmed(self) -> Coded:
+        """The same with levels that occur only."""
+        values, levels = self.values.copy(), list(self.columns.levels)
+        for k, own in enumerate(levels):
+            if own is not None:
+                values[:, k], occurring = _levels_of(values[:, k])
+                levels[k] = tuple(own[int(code)] for code in occurring)
+        return Coded(values, Columns(self.columns.names, tuple(levels)))
+
     def decoded(self) -> dict[str, list[Any]]:
         """The cells by column, levels in place of codes, and None where one is missing."""
         cells: dict[str, list[Any]] = {}
@@ -142,7 +169,15 @@ class Coded:
             values[missing, k] = np.nan
         return Coded(values, Columns.numeric(self.columns.names))
 
-    def as_categories(self, most: int) -> Coded:
+    def with_categories(self, names: Iterable[str]) -> Coded:
+        """The same with categories in place of the numbers of some columns."""
+        values, levels = self.values.copy(), list(self.columns.levels)
+        for name in names:
+            k = self.columns.names.index(name)
+            values[:, k], levels[k] = _levels_of(values[:, k])
+        return Coded(values, Columns(self.columns.names, tuple(levels)))
+
+    def as_categories(self, most: int = MOST_NUMBERS) -> Coded:
         """The same with categories in place of numbers; columns with more than ``most`` different ones are refused."""
         values, levels = self.values.copy(), list(self.columns.levels)
         many = []
@@ -198,7 +233,7 @@ def coded(X: Any, categorical: Any = "auto", names: Sequence[str] | None = None)
         try:
             if k in listed or (categorical is not None and _is_category(column)):
                 values[:, k], own = _levels_of(column)
-                if k not in listed and _names_rows(own, found.rows):
+                if k not in listed and names_rows_of(own, found.rows):
                     unique.append(f"'{shown(labels[k])}' ({len(own)}, such as {brief(own[0])})")
             elif _array(column).dtype.kind in "mM":
                 raise ValueError
@@ -232,6 +267,66 @@ def has_categories(X: Any, categorical: Any = "auto") -> bool:
     if hasattr(X, "toarray") or not (isinstance(X, np.ndarray | list | tuple | dict) or hasattr(X, "columns")):
         return False
     return any(_is_category(column) for column in _columns_of(X).columns)
+
+
+def rows_of(data: NDArray[np.float64] | Coded) -> NDArray[np.float64]:
+    """The rows (n, d) of a table, with codes in place of categories."""
+    return data.values if isinstance(data, Coded) else data
+
+
+def coded_warnings(table: Coded) -> list[str]:
+    """Say what in a table with categories will mislead a score, one sentence each: nothing about codes as numbers."""
+    names, category = table.columns.names, table.columns.categorical
+    numeric, n = np.flatnonzero(~category), len(table.values)
+    sentences = []
+    if numeric.size:
+        sentences += data_warnings(table.values[:, numeric], [names[k] for k in numeric], reads_units=False)
+    same: dict[bytes, list[str]] = {}
+    for k in np.flatnonzero(category):
+        # numbered as they appear, so that other names of the levels make no difference
+        _, first, codes = np.unique(table.values[:, k], return_index=True, return_inverse=True)
+        same.setdefault(np.argsort(np.argsort(first))[codes].tobytes(), []).append(names[k])
+    groups = [" = ".join(f"'{shown(name)}'" for name in group) for group in same.values() if len(group) > 1]
+    if groups:
+        sentences.append(
+            f"Categories that are the same up to the names of their levels: {listing(groups, 5)}; no score can tell "
+            "them apart, keep one of each."
+        )
+    if pairs := _determined(table):
+        sentences.append(
+            f"Categories that others determine: {listing(pairs, 5)}; such pairs are joined whatever the causes are: "
+            "keep one of each."
+        )
+    many = [
+        f"'{shown(name)}' ({len(levels)})"
+        for name, levels in zip(names, table.columns.levels, strict=True)
+        if levels is not None and n < ROWS_TO_A_LEVEL * len(levels)
+    ]
+    if many:
+        sentences.append(
+            f"Categories with many levels for {n} rows: {listing(many)}; little can be learned about them: merge rare "
+            "levels, or leave them out."
+        )
+    return sentences
+
+
+def _determined(table: Coded) -> list[str]:
+    """Pairs of categories of which one has fewer levels, and is the same in all rows of a level of the other."""
+    levels, n = table.columns.by_name, len(table.values)
+    codes = {name: table.values[:, table.columns.names.index(name)].astype(np.int64) for name in levels}
+    pairs = []
+    for fine, coarse in itertools.permutations(levels, 2):
+        width = len(levels[coarse])
+        if not (width < len(levels[fine]) and n >= ROWS_TO_A_LEVEL * len(levels[fine])):
+            continue
+        # Most pairs show in a few rows already that neither determines the other.
+        for rows in (min(n, SOME_ROWS), n):
+            joint = codes[fine][:rows] * width + codes[coarse][:rows]
+            if np.count_nonzero(np.bincount(joint)) > np.count_nonzero(np.bincount(codes[fine][:rows])):
+                break
+        else:
+            pairs.append(f"'{shown(coarse)}' by '{shown(fine)}'")
+    return pairs
 
 
 def level_text(level: Any) -> str:
@@ -395,18 +490,18 @@ def _levels_of(column: Any) -> tuple[NDArray[np.float64], tuple[Level, ...]]:
     place = np.empty(len(levels) + 1)
     place[order] = np.arange(len(levels))
     place[-1] = np.nan
-    sorted_levels = tuple(_whole(levels[k]) for k in order)
+    sorted_levels = tuple(as_level(levels[k]) for k in order)
     return place[np.where(np.isnan(codes), len(levels), codes).astype(np.int64)], sorted_levels
 
 
-def _whole(level: Any) -> Level:
+def as_level(level: Any) -> Level:
     """A level as files hold it: whole numbers as such."""
     if isinstance(level, bool | str):
         return level
     return int(level) if float(level).is_integer() else float(level)
 
 
-def _names_rows(levels: Sequence[Level], rows: int) -> bool:
+def names_rows_of(levels: Sequence[Level], rows: int) -> bool:
     """Whether levels are names, numbers or dates of rows, and no categories."""
     many = len(levels) > max(rows / 2, FEW_LEVELS) or len(levels) == rows > 4
     return many or (len(levels) > FEW_LEVELS and all(isinstance(level, str) and _is_date(level) for level in levels))

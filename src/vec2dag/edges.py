@@ -34,6 +34,8 @@ class EdgeTable(Columns):
     ``coefficient`` (of the linear regression of the target on its parents), ``error`` (its standard error given the
     graph; only where regressions are linear), ``standardised`` (the coefficient in standard deviations of both columns,
     by which the edges are sorted) and, where pruning has tested edges, ``p_value`` (of the edge, not of its direction).
+    Where columns are categories there is ``gain`` in place of the last ones: what the score, as the logarithm of a
+    probability, would lose without the edge.
     """
 
     # Where regressions are not linear, the coefficient is only the slope of a line through them.
@@ -45,18 +47,22 @@ class EdgeTable(Columns):
         names: Sequence[str],
         A: NDArray[np.uint8],
         weights: NDArray[np.float64],
-        standardised: NDArray[np.float64],
+        standardised: NDArray[np.float64] | None,
         free: NDArray[np.bool_],
         *,
+        gain: NDArray[np.float64] | None = None,
         error: NDArray[np.float64] | None = None,
         known: NDArray[np.bool_] | None = None,
         verdicts: Sequence[Verdict] = (),
     ) -> "EdgeTable":
         """Of a graph ``A`` with coefficients, raw and standardised, and free directions, each (d, d).
 
-        ``error`` has standard errors, if regressions are linear, and ``known`` the directions that are known.
+        ``error`` has standard errors, if regressions are linear, and ``known`` the directions that are known. ``gain``
+        stands in place of standardised coefficients where columns are categories.
         """
-        edges = sorted(np.argwhere(A).tolist(), key=lambda e: -abs(standardised[e[0], e[1]]))
+        strength = gain if standardised is None else standardised
+        assert strength is not None
+        edges = sorted(np.argwhere(A).tolist(), key=lambda e: -abs(strength[e[0], e[1]]))
         table = cls(
             source=[names[i] for i, _ in edges],
             target=[names[j] for _, j in edges],
@@ -67,11 +73,11 @@ class EdgeTable(Columns):
         )
         if error is not None:
             table["error"] = [float(error[i, j]) for i, j in edges]
-        table["standardised"] = [float(standardised[i, j]) for i, j in edges]
+        table["gain" if standardised is None else "standardised"] = [float(strength[i, j]) for i, j in edges]
         tested = {(v.source, v.target): v.value for v in verdicts if v.statistic == "p-value"}
         if tested:
             table["p_value"] = [tested.get((i, j)) for i, j in edges]
-        table.linear = error is not None
+        table.linear = error is not None or standardised is None
         return table
 
     def __str__(self) -> str:
@@ -84,11 +90,16 @@ class EdgeTable(Columns):
         columns = [
             ("cause", "<", [shown(row["source"]) for row in rows]),
             ("    effect", "<", [f"{ARROWS[row['direction']]} {shown(row['target'])}" for row in rows]),
-            ("coefficient" if self.linear else "slope", ">", aligned(row["coefficient"] for row in rows)),
         ]
+        if any(not math.isnan(row["coefficient"]) for row in rows):
+            head = "coefficient" if self.linear else "slope"
+            columns.append((head, ">", aligned(row["coefficient"] for row in rows)))
         if "error" in self:
             columns.append(("error", ">", aligned((row["error"] for row in rows), digits=2)))
-        columns.append(("standardised", ">", [f"{row['standardised']:.3f}" for row in rows]))
+        if "standardised" in self:
+            columns.append(("standardised", ">", [f"{row['standardised']:.3f}" for row in rows]))
+        if "gain" in self:
+            columns.append(("gain", ">", aligned(row["gain"] for row in rows)))
         if "p_value" in self:
             columns.append(("p-value", ">", [as_p_value(row["p_value"]) for row in rows]))
         padded = [
@@ -114,7 +125,10 @@ class EdgeTable(Columns):
             yield "error: standard error of the coefficient, if this graph is the true one"
         if not self.linear:
             yield "slope: of a straight line through what is not one"
-        yield "standardised: in standard deviations of both columns"
+        if "standardised" in self:
+            yield "standardised: in standard deviations of both columns"
+        if "gain" in self:
+            yield "gain: what the score, as the logarithm of a probability, would lose without the edge"
         if "p_value" in self:
             yield "p-value: of the edge, not of its direction"
 

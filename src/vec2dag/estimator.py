@@ -40,8 +40,8 @@ from ._checks import (
 )
 from ._parallel import OutOfTime, effective_jobs, one_blas_thread, until
 from ._settings import Settings
-from .columns import Columns, coded, has_categories
-from .confidence.bootstrap import check_missing, of_complete
+from .columns import Coded, Columns, coded_warnings, rows_of
+from .confidence.bootstrap import check_missing, no_targets, of_complete
 from .confidence.effects import coefficients
 from .edges import EdgeTable, removed_edges
 from .files.atomic import PathLike, as_json, write_together
@@ -52,12 +52,15 @@ from .interventions import Interventions, without_targets
 from .jacobian import score_order
 from .knowledge import Knowledge
 from .metrics import r2_scores, sortability
-from .missing import TREATMENTS, log_likelihood
+from .missing import TREATMENTS, log_density
 from .moments import Moments
 from .progress import ProgressLine, announce_compilation
 from .scores import (
     CRITERIA,
     REGRESSIONS,
+    ConditionalTable,
+    Costed,
+    CountsOnTable,
     Criterion,
     GraphScore,
     Linear,
@@ -69,6 +72,7 @@ from .scores import (
     as_score,
     describe,
     is_criterion,
+    table_for,
 )
 from .search import ALGORITHMS, Budget, Checkpoint, Relabelling, SearchResult, Start, discover
 
@@ -141,11 +145,16 @@ class ALIAS(BaseEstimator):
 
     Parameters
     ----------
-    criterion : {"ebic-nv", "bic-nv", "bic-ev", "ebic-ev", "ls", "bge"}, BIC, LeastSquares, BGe, Score, or callable
-        What to maximise. ``"bic-nv"`` and ``"ebic-nv"`` (unequal noise variances) with linear regression do not depend
-        on the units of the columns; ``"bic-ev"``, ``"ebic-ev"`` and ``"ls"`` (equal noise variances) read the variances
-        themselves. The extended ones charge more for edges where there are many columns; ``"ebic-nv"`` is the default,
-        ``"bic-nv"`` and ``"bic-ev"`` are the paper's. A callable takes an adjacency matrix (d, d) and returns a number.
+    criterion : str, Criterion, Score, or callable, default "auto"
+        What to maximise. ``"auto"`` is ``"ebic-nv"`` for tables of numbers, ``"bdeu"`` for tables of categories, and
+        ``"ebic-dg"`` for tables of both; ``criterion_`` says which.
+
+        Of numbers: ``"bic-nv"`` and ``"ebic-nv"`` (unequal noise variances) with linear regression do not depend on the
+        units of the columns; ``"bic-ev"``, ``"ebic-ev"`` and ``"ls"`` (equal noise variances) read the variances
+        themselves; ``"bge"`` is Bayesian. The extended ones charge more for edges where there are many columns;
+        ``"bic-nv"`` and ``"bic-ev"`` are the paper's. Settings of these are ``BIC``, ``LeastSquares`` and ``BGe``.
+        Of categories: ``"bdeu"`` (``BDeu``) and ``"bic-cat"`` (``MultinomialBIC``). Of both: ``"bic-dg"`` and
+        ``"ebic-dg"`` (``DegenerateGaussian``). A callable takes an adjacency matrix (d, d) and returns a number.
     regression : {"linear", "additive", "gp", "gp-auto"}, settings of these, or regressor, default "linear"
         How nodes are regressed on their parents: linearly; by sums of smooth functions; by Gaussian processes, the
         paper's (``"gp"``, ``GaussianProcess()``) or such that learn all they need from the table (``"gp-auto"``,
@@ -179,6 +188,7 @@ class ALIAS(BaseEstimator):
     categorical : "auto", None, or list of names and positions, default "auto"
         Which columns are categories: with ``"auto"`` those of truth values, of text, and of types made for it (pandas'
         and polars' Categorical, polars' Enum); a list names further ones, whole numbers for instance; None is none.
+        Criteria that are for categories alone take columns of few different numbers for such.
     missing : {"refuse", "drop", "pairwise-complete", "em", "impute"}, default "refuse"
         What to do about missing values (NaN, None, NA): refuse the table; leave out rows that have one; take every
         covariance from the rows that have both columns; take means and covariances of greatest likelihood by EM; or
@@ -209,14 +219,15 @@ class ALIAS(BaseEstimator):
     adjacency_raw_ : array of shape (d, d), uint8
         The DAG with the best score, before pruning.
     cpdag_ : array of shape (d, d), uint8
-        Only for linear ``"bic-nv"`` and ``"ebic-nv"``, which cannot tell members of a Markov equivalence class apart: 1
-        in both directions where neither the data, with what was set in them, nor what is known determine the direction.
+        Only for linear ``"bic-nv"`` and ``"ebic-nv"`` and for criteria of categories, which cannot tell members of a
+        Markov equivalence class apart: 1 in both directions where neither the data, with what was set in them, nor what
+        is known determine the direction.
     edges_ : EdgeTable
         The edges with names, strongest first; ``pandas.DataFrame(model.edges_)`` is a frame of them.
     prune_table_ : list of Verdict
         Of every edge of ``adjacency_raw_`` what pruning found and decided; empty without pruning and for callables.
     weights_ : array of shape (d, d)
-        Linear regression coefficients of every node on its estimated parents.
+        Linear regression coefficients of every node on its estimated parents; NaN where one of the two is a category.
     causal_order_ : array of shape (d,)
     graph_ : networkx.DiGraph
         With the names of the columns, edge strengths, and whether the direction is determined.
@@ -245,10 +256,15 @@ class ALIAS(BaseEstimator):
         is a callable or a Score.
     standardized_ : bool
         Whether columns were divided by their standard deviations; ``weights_`` are then in those units.
+    criterion_ : Criterion, Score or callable
+        What was maximised: what a name, or ``"auto"``, stood for.
+    tables_ : dict of ConditionalTable, if all columns are categories
+        By the name of the column its probabilities given the estimated parents.
     columns_ : Columns
         Names of the columns, and the levels of those that are categories.
     moments_ : Moments
-        Number of rows, mean and scatter of the table, in the units of ``weights_``.
+        Number of rows, mean and scatter of the table, in the units of ``weights_``; of categories those of their codes,
+        which say nothing.
     interventions_ : Interventions or None
         Which columns were set in which rows.
     node_moments_ : list of d Moments
@@ -279,7 +295,7 @@ class ALIAS(BaseEstimator):
     @_explains_moved
     def __init__(
         self,
-        criterion: str | Criterion | Score | Callable[[Any], float] = "ebic-nv",
+        criterion: str | Criterion | Score | Callable[[Any], float] = "auto",
         regression: Any = "linear",
         algorithm: Any = "auto",
         prune: Any = "auto",
@@ -394,11 +410,12 @@ class ALIAS(BaseEstimator):
         data = self._validate(X, names)
         if not isinstance(data, Moments) and self.missing_.any():
             if interventions is not None:
-                told = Interventions.of(interventions, self._names, len(data))
-                interventions = of_complete(told, data, check_missing(self.get_params(deep=False)), self.missing)
+                told = Interventions.of(interventions, self._names, self.n_samples_)
+                treatment = check_missing(self.get_params(deep=False), self.columns_)
+                interventions = of_complete(told, rows_of(data), treatment, self.missing)
             data = self._without_missing(data, rng, start)
         self.interventions_ = self._interventions(interventions, data)
-        moments = data if isinstance(data, Moments) else Moments.of(data, self._names)
+        moments = data if isinstance(data, Moments) else Moments.of(rows_of(data), self._names)
         self.standardized_ = self._standardises()
         self._units = moments.mean, np.sqrt(moments.variances()) if self.standardized_ else np.ones_like(moments.mean)
         if self.standardized_:
@@ -407,7 +424,7 @@ class ALIAS(BaseEstimator):
         linear = self._linear_on(data, moments)
         # Searches end in other local optima if columns are in another order: they are always put in the same.
         d = self.n_features_in_
-        self._columns = moments.canonical_order() if is_criterion(self.criterion) else np.arange(d)
+        self._columns = moments.canonical_order() if isinstance(self.criterion_, Criterion) else np.arange(d)
         labels = Relabelling(self._columns)
         score = self._make_score(data, moments)
         if self.knowledge is None:
@@ -450,7 +467,7 @@ class ALIAS(BaseEstimator):
         self._describe(found, A, linear, score)
         self._diagnose(moments, score)
 
-    def _interventions(self, interventions: Any, data: NDArray[np.float64] | Moments) -> Interventions | None:
+    def _interventions(self, interventions: Any, data: NDArray[np.float64] | Coded | Moments) -> Interventions | None:
         """What was set in which rows; None where nothing was."""
         if interventions is None:
             return None
@@ -459,12 +476,14 @@ class ALIAS(BaseEstimator):
                 "interventions need the rows of the table, X is Moments: those in which a column was set have to be "
                 "told from the others"
             )
+        if self.columns_.by_name:
+            raise ValueError(no_targets(self.columns_))
         if not is_criterion(self.criterion):
             raise ValueError(
                 f"interventions have no effect on criterion={brief(self.criterion)}, which has its own data, or none: "
                 "give them to Score(X, ..., interventions=...)"
             )
-        found = Interventions.of(interventions, self._names, len(data))
+        found = Interventions.of(interventions, self._names, self.n_samples_)
         for sentence in found.doubts():
             warn(sentence, DataWarning)
         return None if found.trivial else found
@@ -485,13 +504,13 @@ class ALIAS(BaseEstimator):
         effective_jobs(self.n_jobs)
         named = is_criterion(self.criterion)
         if isinstance(self.criterion, str):
-            choose("criterion", self.criterion, CRITERIA)
+            as_criterion(self.criterion)
         elif isinstance(self.criterion, type):
             raise ValueError(f"criterion={brief(self.criterion)} is a class: settings are made by calling it")
         elif not named and not callable(self.criterion):
             raise ValueError(
-                f"criterion={brief(self.criterion)}: allowed are {', '.join(map(repr, CRITERIA))}, BIC(...), "
-                "LeastSquares(...), a Score, and callables A -> float"
+                f"criterion={brief(self.criterion)}: allowed are 'auto', {', '.join(map(repr, CRITERIA))}, settings of "
+                "these such as BIC(...), a Score, and callables A -> float"
             )
         plain = isinstance(self.regression, str) and self.regression == "linear"
         if not named and not plain:
@@ -512,8 +531,15 @@ class ALIAS(BaseEstimator):
         if self.standardize is True and getattr(self.criterion, "local", None) is not None:
             raise ValueError("standardize=True has no effect on a Score, which holds its own data: standardise those")
 
-    def _validate(self, X: Any, names: Sequence[str] | None) -> NDArray[np.float64] | Moments:
-        """Data that can be learned from, but for missing values; sets ``n_features_in_``, ``missing_`` and names."""
+    def _validate(self, X: Any, names: Sequence[str] | None) -> NDArray[np.float64] | Coded | Moments:
+        """Data that can be learned from, but for missing values; sets what is known of columns, and the criterion."""
+        data = self._validated(X, names)
+        self.criterion_ = (
+            as_criterion(self.criterion, self.columns_) if is_criterion(self.criterion) else self.criterion
+        )
+        return data
+
+    def _validated(self, X: Any, names: Sequence[str] | None) -> NDArray[np.float64] | Coded | Moments:
         if isinstance(X, Moments):
             d = self.n_features_in_ = len(X.names)
             self.missing_ = np.zeros(d, np.int64)
@@ -524,15 +550,14 @@ class ALIAS(BaseEstimator):
             self.n_samples_ = X.n
             self.columns_ = Columns.numeric(self._names)
             return replace(X, names=self._names)
-        if has_categories(X, self.categorical):
-            table = coded(X, self.categorical, names)
-            numbers = table.as_numbers()
-            if numbers is None:
-                raise ValueError(
-                    f"criterion={brief(self.criterion)} is for numbers, and of the columns "
-                    f"{quoted(table.columns.by_name)} are categories; leave them out"
-                )
-            X, names = numbers.values, numbers.columns.names
+        if (table := table_for(self.criterion, X, self.categorical, names, self.regression)) is not None:
+            self.columns_, self._names = table.columns, table.columns.names
+            self.n_samples_, self.n_features_in_ = table.values.shape
+            if names is not None or hasattr(X, "columns"):
+                self.feature_names_in_ = np.array(self._names, dtype=object)
+            check_values(table.values, self._names, missing=True)
+            self.missing_ = np.isnan(table.values).sum(axis=0)
+            return table if self.columns_.categorical.any() else table.values
         labels = frame_labels(X)
         if labels is None:
             X = as_numbers(X)
@@ -552,15 +577,10 @@ class ALIAS(BaseEstimator):
         return values
 
     def _without_missing(
-        self, values: NDArray[np.float64], rng: np.random.Generator, start: float
-    ) -> NDArray[np.float64] | Moments:
+        self, table: NDArray[np.float64] | Coded, rng: np.random.Generator, start: float
+    ) -> NDArray[np.float64] | Coded | Moments:
         """The table with its missing values treated as asked, or its Moments; sets ``n_samples_``."""
-        treatment = check_missing(self.get_params(deep=False))
-        if not treatment.once and (categories := self.columns_.by_name):
-            raise ValueError(
-                f"missing={self.missing!r} is for columns of numbers, and {quoted(categories)} are categories: "
-                "missing='drop' leaves out rows"
-            )
+        treatment = check_missing(self.get_params(deep=False), self.columns_)
         if treatment.draws and self.checkpoint is not None and self.random_state is None:
             raise ValueError(
                 f"checkpoint with missing={self.missing!r} needs a random_state, to draw the same values again"
@@ -568,14 +588,22 @@ class ALIAS(BaseEstimator):
         deadline = math.inf if self.time_budget is None else start + MISSING * self.time_budget
         with ProgressLine(bool(self.verbose)) as line, until(deadline):
             line.doing("missing values")
-            data = treatment(values, self._names, rng.spawn(1)[0])
+            data = treatment(rows_of(table), self._names, rng.spawn(1)[0])
         self.n_samples_ = data.n if isinstance(data, Moments) else len(data)
         if not isinstance(data, Moments):
             check_values(data, self._names)
+            if isinstance(table, Coded):
+                kept = Coded(data, self.columns_).trimmed()
+                self.columns_ = kept.columns
+                return kept
         return data
 
     def _standardises(self) -> bool:
         """Whether columns are divided by their standard deviations."""
+        if hasattr(self, "columns_") and self.columns_.categorical.any():
+            if self.standardize is True:
+                raise ValueError("standardize=True has no effect on a table with categories: leave it out")
+            return False
         if self.standardize != "auto":
             return bool(self.standardize)
         if not is_criterion(self.criterion) or as_criterion(self.criterion).equal_variances:
@@ -583,10 +611,12 @@ class ALIAS(BaseEstimator):
         regression = as_criterion(self.criterion).regression(self.regression)
         return bool(getattr(describe(regression), "reads_units", False))
 
-    def _start(self, data: NDArray[np.float64] | Moments, labels: Relabelling, deadline: float) -> Any:
+    def _start(self, data: NDArray[np.float64] | Coded | Moments, labels: Relabelling, deadline: float) -> Any:
         """What ``init`` stands for, with the numbers that columns have in the score."""
         if not isinstance(self.init, str) or self.init != "score":
             return labels.init(self.init)
+        if isinstance(data, Coded):
+            raise ValueError(f"init='score' is for numbers, and {quoted(self.columns_.by_name)} are categories")
         if isinstance(data, Moments):
             raise ValueError("init='score' needs the rows of the table; Moments have only mean and scatter")
         if self.interventions_ is not None:
@@ -596,12 +626,14 @@ class ALIAS(BaseEstimator):
         table, before = (data / units)[:, labels.order], self._constraints.taken(labels.order).before
         return Start.at(score_order(table, before, over=lambda: time.perf_counter() >= deadline), "score order")
 
-    def _warn_of(self, data: NDArray[np.float64] | Moments, score: GraphScore) -> None:
+    def _warn_of(self, data: NDArray[np.float64] | Coded | Moments, score: GraphScore) -> None:
         """Say what in the table will mislead the score."""
         asked = score.linear is False and score.local is not None and score.local.regression.reads_units
         reads_units = score.equal_variances or (asked and not self.standardized_)
         if isinstance(data, Moments):
             sentences = data.doubts(reads_units=reads_units)
+        elif isinstance(data, Coded):
+            sentences = coded_warnings(data)
         else:
             sentences = data_warnings(data, self._names, reads_units=reads_units)
         if score.local is not None and (doubt := score.local.regression.doubt()) is not None:
@@ -611,15 +643,17 @@ class ALIAS(BaseEstimator):
 
     def _make_score(self, data: Any, moments: Moments) -> GraphScore:
         """What is maximised."""
-        if not is_criterion(self.criterion):
-            return as_score(self.criterion, len(moments.names))
+        if not isinstance(self.criterion_, Criterion):
+            return as_score(self.criterion_, len(moments.names))
+        if isinstance(data, Coded):
+            return Score(data.taken(self._columns), self.regression, self.criterion_, n_jobs=self.n_jobs)
         regression, targets = describe(self.regression), self.interventions_
         rows = getattr(regression, "needs_rows", True) and not isinstance(data, Moments)
         moments = moments.taken(self._columns)
         table = self._prepared(data)[:, self._columns] if rows or targets is not None else moments
         if targets is not None:
             targets = targets.taken(self._columns)
-        return Score(table, regression, self.criterion, n_jobs=self.n_jobs, names=moments.names, interventions=targets)
+        return Score(table, regression, self.criterion_, n_jobs=self.n_jobs, names=moments.names, interventions=targets)
 
     def _prepared(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """A copy of a table as regressions get it: centred, and standardised if asked, by the table of fit."""
@@ -632,6 +666,12 @@ class ALIAS(BaseEstimator):
             self.prune.check()
         if isinstance(self.prune, type):
             raise ValueError(f"prune={brief(self.prune)} is a class: settings are made by calling it")
+        automatic = isinstance(self.prune, str) and self.prune == "auto"
+        if self.columns_.categorical.any() and not (automatic or self.prune is None or callable(self.prune)):
+            raise ValueError(
+                f"prune={brief(self.prune)} is for numbers, and {quoted(self.columns_.by_name)} are categories: "
+                "prune=None, or 'auto', leaves the graph as the score has it"
+            )
         if self.prune is None or hasattr(self.prune, "explain") or callable(self.prune):
             return self.prune
         if isinstance(self.prune, str) and self.prune in pruning.PRUNERS:
@@ -694,7 +734,7 @@ class ALIAS(BaseEstimator):
             ]
             pruned = pruning.kept(A, verdicts)
         else:
-            pruned = as_adjacency(pruner(data, A.copy()), "the result of prune")
+            pruned = as_adjacency(pruner(rows_of(data), A.copy()), "the result of prune")
             if pruned.shape == A.shape:
                 pruned = pruned | (A & self._constraints.required)
         if pruned.shape != A.shape:
@@ -729,7 +769,7 @@ class ALIAS(BaseEstimator):
         self._criterion_name, self._linear = score.name, score.linear is not False
         # For whoever asks the same score something else, with the columns as they are in the table.
         self.regression_ = None
-        if is_criterion(self.criterion) and isinstance(score, Score):
+        if isinstance(self.criterion_, Criterion) and isinstance(score, Score):
             self.regression_ = score.regression.taken(np.argsort(self._columns))
         self.adjacency_raw_, self.adjacency_matrix_ = found.A, A
         self.score_ = found.score
@@ -737,6 +777,8 @@ class ALIAS(BaseEstimator):
         self.history_ = found.history
         self.n_iter_ = found.n_iter
         self.weights_ = linear.coefficients(A)
+        if self.columns_.categorical.any():
+            self._describe_categories(A)
         self.causal_order_ = topological_order(A)
         known = self._constraints
         self.known_ = A.astype(bool) & (known.required | ~known.allowed.T)
@@ -752,9 +794,28 @@ class ALIAS(BaseEstimator):
             return cpdag(A)
         return interventional_cpdag(A, self.interventions_.patterns)
 
+    def _describe_categories(self, A: NDArray[np.uint8]) -> None:
+        """What there is in place of coefficients where columns are categories."""
+        category = self.columns_.categorical
+        self.weights_ = np.where(A.astype(bool) & (category[:, None] | category), np.nan, 0.0)
+        self._gains = np.zeros(A.shape)
+        if not isinstance(self.regression_, Costed) or not isinstance(self.criterion_, Criterion):
+            return
+        self.weights_ = self.regression_.coefficients(A)
+        score = Score(None, self.regression_, self.criterion_, n_jobs=self.n_jobs)
+        links, changes = score.toggles(A)
+        last = score.steps[A.sum(axis=0, dtype=np.int64) - 1]
+        # From scores, which are divided by n d, to logarithms of probabilities, of which BIC has twice.
+        lost = -score.change(changes.T, float(links.sum())) - last
+        self._gains = np.where(A, 0.5 * score.n * score.d * lost, 0.0)
+
     def _diagnose(self, moments: Moments, score: GraphScore) -> None:
         """How well the scale of the columns alone would have sorted the estimated graph."""
         A = self.adjacency_matrix_
+        if self.columns_.categorical.any():
+            # Codes have no scale.
+            self.diagnostics_ = {"varsortability": math.nan, "r2_sortability": math.nan}
+            return
         # Equal up to rounding is a tie: standardised columns have nothing to sort by.
         self.diagnostics_ = {
             "varsortability": sortability(np.log(moments.variances()), A, tol=1e-9),
@@ -779,10 +840,11 @@ class ALIAS(BaseEstimator):
         the rows in which it was not, and the averages add up.
 
         Regressions, and Gaussian noise of the variances that they left, are those of the rows of ``fit``: on other
-        rows this is a held-out measure. It is in the units of the table whatever the criterion was, so that models
-        with different criteria, regressions and prunings can be compared. A Score or a callable as the criterion
-        has regressions of its own, or none, and cannot be asked. Rows with missing values are refused or left out
-        where ``missing`` says so; otherwise the density of the values that are there counts, for linear regressions.
+        rows this is a held-out measure. Of categories it is the log probability. It is in the units of the table
+        whatever the criterion was, so that models with different criteria, regressions and prunings can be compared. A
+        Score or a callable as the criterion has regressions of its own, or none, and cannot be asked. Rows with missing
+        values are refused or left out where ``missing`` says so; otherwise the density of the values that are there
+        counts, for linear regressions.
         """
         check_is_fitted(self)
         if self.regression_ is None:
@@ -791,12 +853,16 @@ class ALIAS(BaseEstimator):
                 f"criterion={brief(self.parameters_['criterion'])} holds its own data, or has none"
             )
         X, interventions = without_targets(X, interventions)
-        with warnings.catch_warnings():
-            # Names may have been given beside an array: that the next array has none is no surprise.
-            warnings.filterwarnings("ignore", "X does not have valid feature names")
-            values = validate_data(
-                self, X, reset=False, dtype=np.float64, ensure_min_samples=1, ensure_all_finite="allow-nan"
-            )
+        categories = self.columns_.categorical.any()
+        if categories:
+            values = self.columns_.encode(X)
+        else:
+            with warnings.catch_warnings():
+                # Names may have been given beside an array: that the next array has none is no surprise.
+                warnings.filterwarnings("ignore", "X does not have valid feature names")
+                values = validate_data(
+                    self, X, reset=False, dtype=np.float64, ensure_min_samples=1, ensure_all_finite="allow-nan"
+                )
         if np.isnan(values).any():
             treatment = TREATMENTS[self.parameters_["missing"]]
             if interventions is not None or self.interventions_ is not None:
@@ -804,7 +870,7 @@ class ALIAS(BaseEstimator):
             if not treatment.once:
                 return self._score_of_some(values)
             values = np.asarray(treatment(values, self._names, np.random.default_rng(0)))
-        values = self._prepared(values)
+        values = values if categories else self._prepared(values)
         counted = np.ones(values.shape, dtype=bool)
         if interventions is not None:
             told = Interventions.of(interventions, self._names, len(values))
@@ -816,27 +882,31 @@ class ALIAS(BaseEstimator):
         for node in nodes.tolist():
             parents, rows = np.flatnonzero(self.adjacency_matrix_[:, node]).tolist(), counted[:, node]
             own = values if rows.all() else values[rows]
-            variance = self.regression_.noise(node, parents)
-            errors = own[:, node] - self.regression_.forecast(node, parents, own[:, parents])
-            density -= 0.5 * (np.log(2.0 * np.pi * variance) + float((errors**2).mean()) / variance)
+            density += self.regression_.log_density(node, parents, own)
         return density - float(np.log(self._units[1][nodes]).sum())
 
     def _score_of_some(self, values: NDArray[np.float64]) -> float:
         """The same of rows (m, d) with missing values: the density of those that are there."""
         assert self.regression_ is not None
         if not self.regression_.linear:
-            raise ValueError("score(X) of rows with missing values needs linear regressions: leave these rows out")
+            raise ValueError(
+                "score(X) of rows with missing values needs columns of numbers and linear regressions: leave these "
+                "rows out"
+            )
         d = values.shape[1]
-        # x = B'x + e with independent e of variances v: x has the covariance (I - B)^-T diag(v) (I - B)^-1
+        # x = B'x + e with independent e of variances v: x has the inverse covariance (I - B) diag(1 / v) (I - B)'
         B, v = np.zeros((d, d)), np.empty(d)
         for node in range(d):
             parents = np.flatnonzero(self.adjacency_matrix_[:, node]).tolist()
             v[node] = self.regression_.residual(node, parents)
             B[parents, node] = self.regression_.forecast(node, parents, np.eye(len(parents)))
-        root = np.linalg.solve((np.eye(d) - B).T, np.diag(np.sqrt(v)))
-        mean, deviations = self._units
-        total = log_likelihood(values, mean, root @ root.T * np.outer(deviations, deviations))
-        return total / max(1, int((~np.isnan(values).all(axis=1)).sum()))
+        rest = np.eye(d) - B
+        total = log_density(self._prepared(values), rest / v @ rest.T, -float(np.log(v).sum()))
+        if math.isnan(total):
+            raise ValueError("score(X) of rows with missing values is not defined: columns depend on each other")
+        there = ~np.isnan(values)
+        units = float(there.sum(axis=0) @ np.log(self._units[1]))
+        return (total - units) / max(1, int(there.any(axis=1).sum()))
 
     @property
     def free_(self) -> NDArray[np.bool_]:
@@ -858,6 +928,16 @@ class ALIAS(BaseEstimator):
     def edges_(self) -> EdgeTable:
         """The edges with names, strongest first."""
         check_is_fitted(self)
+        if self.columns_.categorical.any():
+            return EdgeTable.of(
+                self._names,
+                self.adjacency_matrix_,
+                self.weights_,
+                None,
+                self.free_,
+                known=self.known_,
+                gain=self._gains,
+            )
         fitted = coefficients(self.node_moments_, self.adjacency_matrix_)
         return EdgeTable.of(
             self._names,
@@ -869,6 +949,17 @@ class ALIAS(BaseEstimator):
             known=self.known_,
             verdicts=self.prune_table_,
         )
+
+    @property
+    def tables_(self) -> dict[str, ConditionalTable]:
+        """By the name of the column its probabilities given the estimated parents; only if all are categories."""
+        check_is_fitted(self)
+        if not isinstance(self.regression_, CountsOnTable):
+            numbers = [name for name in self._names if name not in self.columns_.by_name]
+            why = f": {quoted(numbers)} are numbers" if numbers else ""
+            raise AttributeError(f"tables_ are for tables of categories, with a criterion such as 'bdeu'{why}")
+        A = self.adjacency_matrix_
+        return {name: self.regression_.table(j, np.flatnonzero(A[:, j]).tolist()) for j, name in enumerate(self._names)}
 
     def summary(self) -> str:
         """What was found, as text: the edges, those that pruning removed, and one line about the fit."""
@@ -928,6 +1019,8 @@ class ALIAS(BaseEstimator):
             }
             | {"knowledge": Knowledge.of(self.parameters_["knowledge"], self._names).to_dict()},
             "seed": self.parameters_["random_state"],
+            "criterion": self._criterion_name,
+            "levels": self.columns_.by_name,
             "score": self.score_,
             "edges": int(self.adjacency_matrix_.sum()),
             "edges_before_pruning": int(self.adjacency_raw_.sum()),
@@ -977,6 +1070,8 @@ class ALIAS(BaseEstimator):
             self.adjacency_matrix_, self._names, weights=self.weights_, free=self.free_, known=self.known_
         )
         own = {"edges.csv": columns_file(self.edges_), "run.json": as_json(content)}
+        if hasattr(self, "tables_"):
+            own["tables.json"] = as_json({name: table.to_dict() for name, table in self.tables_.items()})
         written = graph | own | dict(files or {})
         return write_together(folder, written, stale=[name for name in _beside(Path(folder)) if name not in written])
 

@@ -168,11 +168,11 @@ def _drawing(of: Any, names: Sequence[str] | None) -> _Drawing:
         A = of.consensus()
         known = A.astype(bool) & of.constraints.required
         doubt = "direction in fewer than half of the samples"
-        strength = coefficients(of.moments, A).standardised
+        strength = coefficients(of.moments, A).standardised if of.columns is None else None
         return _Drawing(A, of.names, of.doubtful(A), known, strength, doubt=doubt)
     if hasattr(of, "adjacency_matrix_"):
         A = of.adjacency_matrix_
-        strength = coefficients(of.moments_, A).standardised
+        strength = None if of.columns_.categorical.any() else coefficients(of.moments_, A).standardised
         return _Drawing(A, tuple(of.graph_.nodes), of.free_, of.known_, strength)
     pattern, values = _matrix(of, "of")
     free = pattern & pattern.T
@@ -381,7 +381,9 @@ def adjacency(
         side = float(np.clip(0.32 * d, 3.5, 10.0))
         ax = _figure((side + 1.6, side + 0.9), colours, layout="constrained").add_subplot()
     _style(ax, colours)
-    if truth is None and fitted:
+    if truth is None and fitted and A.columns_.categorical.any():
+        _heat_map(ax, values, "edge", 1.0, colours)
+    elif truth is None and fitted:
         _heat_map(ax, coefficients(A.moments_, pattern).standardised, "standardised coefficient", 1.0, colours)
     elif truth is None:
         _heat_map(ax, values, "coefficient", np.inf, colours)
@@ -607,6 +609,11 @@ def pairs(
     if not hasattr(model, "adjacency_matrix_"):
         raise ValueError(f"model must be a fitted ALIAS, got {brief(model)}")
     names = tuple(model.graph_.nodes)
+    if model.columns_.categorical.any():
+        raise ValueError(
+            f"curves are for numbers, and {quoted(model.columns_.by_name)} are categories: model.tables_ has their "
+            "probabilities where all are"
+        )
     table = _like_fitted(X, names)
     if edges is None:
         edges = list(zip(model.edges_["source"], model.edges_["target"], strict=True))[:6]

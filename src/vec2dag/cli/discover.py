@@ -42,9 +42,10 @@ DISCOVER = """\
 Learn the causal graph (a DAG) behind a table and write it to a folder.
 
 DATA is a CSV, TSV, Parquet, Feather, NPY or NPZ file, packed or not, with one row per observation and one
-numeric column per variable; - for the standard input; or the name of a bundled dataset (sachs). The folder
-receives edges.csv, graph.json, adjacency.csv, cpdag.csv, graph.dot, graph.graphml, run.json (what was run, with
-which versions and seed, in how many seconds) and summary.json (what vec2dag report shows of the data).
+column per variable, of numbers or of categories; - for the standard input; or the name of a bundled dataset
+(sachs). The folder receives edges.csv, graph.json, adjacency.csv, cpdag.csv, graph.dot, graph.graphml, run.json (what
+was run, with which versions and seed, in how many seconds), summary.json (what vec2dag report shows of the data) and,
+where all columns are categories, tables.json (their probabilities given their causes).
 """
 
 EXAMPLES = """\
@@ -98,10 +99,11 @@ def add_model_options(p: Any) -> Any:
     model.add_argument(
         "--criterion",
         metavar="NAME",
-        default="ebic-nv",
-        help="ebic-nv: unequal noise variances, independent of units, a price for many columns (default); bic-nv: the "
-        "paper's, without that price; bge: the Bayesian score; bic-ev, ebic-ev, ls: equal noise variances, for columns "
-        "that share a unit",
+        default="auto",
+        help="auto (default): the first that fits the columns. Of numbers: ebic-nv (unequal noise variances, "
+        "independent of units, a price for many columns); bic-nv (the paper's, without that price); bge (Bayesian); "
+        "bic-ev, ebic-ev, ls (equal noise variances, for one common unit). Of categories: bdeu (Bayesian), "
+        "bic-cat. Of both: ebic-dg, or without the price for many columns bic-dg",
     )
     model.add_argument("--gamma", type=float, metavar="G", help="of bic: weight of the price for many columns, 0 to 1")
     model.add_argument("--discount", type=float, metavar="F", help="of bic: factor of the price ln n (default: 1)")
@@ -301,6 +303,8 @@ def _names(text: str) -> list[str]:
 
 def _time_series(arguments: argparse.Namespace, X: Any, names: tuple[str, ...]) -> Any:
     """The table with the columns of rows before, if asked."""
+    from .._checks import quoted
+    from ..columns import Coded
     from ..knowledge import lagged
 
     if arguments.lags is None:
@@ -313,6 +317,8 @@ def _time_series(arguments: argparse.Namespace, X: Any, names: tuple[str, ...]) 
         return None
     if arguments.interventions is not None:
         raise ValueError("--interventions are of rows that do not depend on each other, as --lags takes them to do")
+    if isinstance(X, Coded):
+        raise ValueError(f"--lags is for numbers, and {quoted(X.columns.by_name)} are categories: --exclude them")
     if arguments.missing == "drop":
         raise ValueError("--missing drop would make rows neighbours that are not, as --lags takes them: fill the gaps")
     return lagged(X, arguments.lags, names=names, time=arguments.time, contemporaneous=arguments.contemporaneous)
@@ -326,9 +332,12 @@ def is_terminal() -> bool:
 def model_parameters(arguments: argparse.Namespace) -> dict[str, Any]:
     """Of the estimator; the library knows the names, and which settings each has."""
     from ..prune import PRUNERS
-    from ..scores import CRITERIA, REGRESSIONS
+    from ..scores import AUTO, CRITERIA, REGRESSIONS
     from ..search import ALGORITHMS, STARTS
 
+    # Prices without a name are those of numbers.
+    priced = arguments.criterion == "auto" and (arguments.gamma is not None or arguments.discount is not None)
+    criterion = AUTO["numbers"] if priced else arguments.criterion
     prices = {"--gamma": arguments.gamma, "--discount": arguments.discount}
     gp = {"--gp-alpha": arguments.gp_alpha, "--gp-median-scale": arguments.gp_median_scale or None}
     algorithm = {
@@ -339,7 +348,7 @@ def model_parameters(arguments: argparse.Namespace) -> dict[str, Any]:
     pruning = {"--prune-threshold": arguments.prune_threshold, "--prune-alpha": arguments.prune_alpha}
     prune = _settings("prune", arguments.prune, PRUNERS, pruning, also=("auto", "none"))
     return {
-        "criterion": _settings("criterion", arguments.criterion, CRITERIA, prices),
+        "criterion": _settings("criterion", criterion, CRITERIA, prices, also=("auto",)),
         "regression": _settings("regression", arguments.regression, REGRESSIONS, gp),
         "algorithm": _settings("algorithm", arguments.algorithm, ALGORITHMS, algorithm, also=("auto",)),
         "prune": None if arguments.prune == "none" else prune,

@@ -166,6 +166,13 @@ def add_table_options(options: Any) -> None:
     options.add_argument(
         "--index-col", dest="exclude", nargs=1, action="extend", metavar="NAME", help="the column that names the rows"
     )
+    options.add_argument(
+        "--categorical",
+        nargs="+",
+        action="extend",
+        metavar="NAME",
+        help="columns of whole numbers that are categories; those of text, and of true and false, are anyway",
+    )
     options.add_argument("--drop-constant", action="store_true", help="leave constant columns out instead of refusing")
     options.add_argument(
         "--missing",
@@ -210,8 +217,9 @@ def bundled(name: str) -> Any:
 
 def load_table(arguments: argparse.Namespace) -> tuple[Any, tuple[str, ...], list[str]]:
     """The table, its names, and what should be said about how it was read."""
-    from .._checks import drop_constant, quoted
-    from ..files.tables import Apart, read_table, select
+    from .._checks import is_constant, quoted
+    from ..columns import Coded, Columns
+    from ..files.tables import Apart, read_coded, select
 
     notes: list[str] = []
     missing = "keep" if _whole(arguments) else arguments.missing
@@ -224,17 +232,21 @@ def load_table(arguments: argparse.Namespace) -> tuple[Any, tuple[str, ...], lis
         if apart is not None:
             raise ValueError(f"--interventions: the table {arguments.data} has no column that says what was set")
         keep = select(arguments.data, dataset.names, arguments.columns, arguments.exclude)
-        X, names = dataset.X[:, keep], tuple(dataset.names[i] for i in keep)
+        table = Coded(dataset.X, Columns.numeric(dataset.names)).taken(keep)
+        select(arguments.data, table.columns.names, arguments.categorical)
+        table = table.with_categories(arguments.categorical or ())
     else:
         with noting(notes):
             options = {option: getattr(arguments, option) for option in _READING} | {"missing": missing}
-            X, names = read_table(arguments.data, **options, times=time, apart=apart)
+            categorical = getattr(arguments, "categorical", None) or "auto"
+            table = read_coded(arguments.data, **options, times=time, apart=apart, categorical=categorical)
             arguments.targets = None if apart is None else apart.cells
-    if arguments.drop_constant:
-        X, names, dropped = drop_constant(X, names)
-        if dropped:
-            notes.append(f"left out because constant: {quoted(dropped)}")
-    return X, names, notes
+    if arguments.drop_constant and (constant := is_constant(table.values)).any():
+        dropped = [name for name, out in zip(table.columns.names, constant, strict=True) if out]
+        notes.append(f"left out because constant: {quoted(dropped)}")
+        table = table.taken([k for k, out in enumerate(constant) if not out])
+    # Tables of numbers stay what they are for whoever works with these.
+    return table if table.columns.categorical.any() else table.values, table.columns.names, notes
 
 
 # --- tables that need not be in memory ------------------------------------------------------------------------
@@ -274,12 +286,14 @@ def _needs_rows(arguments: argparse.Namespace, parameters: Mapping[str, Any]) ->
 
     if arguments.lags is not None:
         return "--lags"
+    if arguments.categorical:
+        return "--categorical"
     if arguments.interventions is not None:
         return "--interventions"
     if _whole(arguments):
         return f"--missing {arguments.missing}"
     # Asked one by one, with the others at their defaults, which need none.
-    asking = (name for name in ("regression", "init", "prune") if needs_rows({name: parameters[name]}))
+    asking = (name for name in ("criterion", "regression", "init", "prune") if needs_rows({name: parameters[name]}))
     return next((f"--{name} {getattr(arguments, name)}" for name in asking), "")
 
 

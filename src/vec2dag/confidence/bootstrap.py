@@ -32,23 +32,25 @@ from .._checks import (
     data_warnings,
     names_of,
     number,
+    quoted,
     warn,
     whole_number,
 )
 from .._parallel import effective_jobs, one_blas_thread
+from ..columns import Coded, Columns, coded_warnings
 from ..files.streams import TableFile
 from ..interventions import Interventions, without_targets
 from ..knowledge import Knowledge
 from ..missing import TREATMENTS, Treatment
 from ..moments import Moments
 from ..prune import PRUNERS
-from ..scores import as_criterion, describe, is_criterion
+from ..scores import as_criterion, describe, is_criterion, table_for
 from ..search import LocalSearch
 from .journal import Journal
 from .resampling import WIDEST, Blocks, Gaussian, Rows, RowsBySetting, Table
 from .shares import Bootstrap, Sample
 
-__all__ = ["bootstrap", "check_missing", "needs_rows", "of_complete"]
+__all__ = ["bootstrap", "check_missing", "needs_rows", "no_targets", "of_complete"]
 
 METHODS = {"resample": "rows with replacement", "subsample": "half of the rows", "parametric": "a Gaussian"}
 # Seconds of work for which other processes are worth starting; a single sample of so many is.
@@ -136,9 +138,14 @@ def bootstrap(
     effective_jobs(n_jobs)
     prototype = _prototype(model)
     entropy = _entropy(random_state)
-    rows = needs_rows(prototype.get_params(deep=False))
     X, interventions = without_targets(X, interventions)
-    values, moments = _checked(X, _names_of_fit(model, X) if names is None else names, method, rows, n_jobs, prototype)
+    names = _names_of_fit(model, X) if names is None else names
+    X, names, columns = _with_categories(prototype, X, names)
+    rows = needs_rows(prototype.get_params(deep=False))
+    values, moments = _checked(X, names, method, rows, n_jobs, prototype, columns)
+    if columns is not None:
+        trimmed = Coded(np.asarray(values), columns).trimmed()
+        values, columns = trimmed.values, trimmed.columns
     knowledge = Knowledge.of(prototype.get_params(deep=False).get("knowledge"), moments.names)
     targets = _targets(interventions, X, values, moments, method, prototype)
     journal = None
@@ -152,6 +159,10 @@ def bootstrap(
         journal = Journal(checkpoint, about, entropy, any_seed=random_state is None)
         entropy = journal.entropy
     table = _drawn_from(values, moments, method, rows, entropy, n_jobs, targets)
+    if columns is not None:
+        if targets is not None:
+            raise ValueError(no_targets(columns))
+        table = replace(table, columns=columns)  # type: ignore[type-var]
     result = Bootstrap(
         table.names,
         [],
@@ -164,7 +175,8 @@ def bootstrap(
         linear=not needs_rows(
             {"regression": prototype.get_params(deep=False).get("regression", "linear"), "prune": None}
         ),
-        standardized=bool(getattr(prototype, "_standardises", bool)()),
+        standardized=columns is None and bool(getattr(prototype, "_standardises", bool)()),
+        columns=columns,
         settings={
             "parameters": _parameters(prototype),
             "interventions": {} if targets is None else targets.counts,
@@ -208,6 +220,19 @@ def _prototype(model: Any) -> Any:
     return copy
 
 
+def _with_categories(prototype: Any, X: Any, names: Sequence[str] | None) -> tuple[Any, Any, Columns | None]:
+    """The table with codes in place of categories, and what its columns are; the prototype is told its criterion."""
+    parameters = prototype.get_params(deep=False)
+    if "criterion" not in parameters or isinstance(X, Moments | TableFile):
+        return X, names, None
+    categorical, regression = parameters.get("categorical", "auto"), parameters.get("regression", "linear")
+    table = table_for(parameters["criterion"], X, categorical, names, regression)
+    if table is None:
+        return X, names, None
+    prototype.set_params(categorical="auto", criterion=as_criterion(parameters["criterion"], table.columns))
+    return table.values, table.columns.names, table.columns if table.columns.categorical.any() else None
+
+
 def _searched_locally(parameters: dict[str, Any]) -> bool:
     """Whether ``algorithm="auto"`` is iterated local search."""
     regression = describe(parameters["regression"])
@@ -217,7 +242,10 @@ def _searched_locally(parameters: dict[str, Any]) -> bool:
 
 def needs_rows(parameters: dict[str, Any]) -> bool:
     """Whether a fit needs the rows of a table, and not only their moments."""
-    if getattr(describe(parameters.get("regression", "linear")), "needs_rows", True):
+    regression, criterion = parameters.get("regression", "linear"), parameters.get("criterion", "auto")
+    if is_criterion(criterion) and isinstance(regression, str) and regression == "linear":
+        regression = as_criterion(criterion).regression(regression)
+    if getattr(describe(regression), "needs_rows", True):
         return True
     if isinstance(init := parameters.get("init"), str) and init == "score":
         return True
@@ -229,10 +257,23 @@ def needs_rows(parameters: dict[str, Any]) -> bool:
     return bool(getattr(prune, "needs_rows", True))
 
 
-def check_missing(parameters: dict[str, Any]) -> Treatment:
+def no_targets(columns: Columns) -> str:
+    """Why interventions are refused for columns some of which are categories."""
+    return (
+        f"interventions are for columns of numbers, and {quoted(columns.by_name)} are categories: leave these columns "
+        "out, or all rows in which a column was set"
+    )
+
+
+def check_missing(parameters: dict[str, Any], columns: Columns | None = None) -> Treatment:
     """What a model does about missing values; refused where it makes moments of them and a fit needs rows."""
     name = parameters.get("missing", "refuse")
     treatment = choose("missing", name, TREATMENTS)
+    if not treatment.once and columns is not None and (categories := columns.by_name):
+        raise ValueError(
+            f"missing={name!r} is for columns of numbers, and {quoted(categories)} are categories: missing='drop' "
+            "leaves out rows, or fill in missing values before, those of categories by a level of their own"
+        )
     if not treatment.gives_rows and needs_rows(parameters):
         which = "regression" if needs_rows(parameters | {"prune": None}) else "prune"
         raise ValueError(
@@ -243,9 +284,17 @@ def check_missing(parameters: dict[str, Any]) -> Treatment:
 
 
 def _checked(
-    X: Any, names: Sequence[str] | None, method: str, rows: bool, n_jobs: int | None, model: Any
+    X: Any,
+    names: Sequence[str] | None,
+    method: str,
+    rows: bool,
+    n_jobs: int | None,
+    model: Any,
+    columns: Columns | None = None,
 ) -> tuple[NDArray[np.float64] | TableFile | None, Moments]:
     """The table (n, d), if there is one, and its moments; says what in it will mislead."""
+    if method == "parametric" and columns is not None:
+        raise ValueError("method='parametric' is for tables of numbers, and X has categories: method='resample'")
     if method == "parametric" and rows:
         raise ValueError("method='parametric' is for linear regression and pruning without rows: it has no rows")
     if isinstance(X, Moments):
@@ -261,14 +310,18 @@ def _checked(
     labels = names_of(names, values.shape[1], X)
     check_values(values, labels, missing=True)
     if np.isnan(values).any():
-        missing = check_missing(model.get_params(deep=False))
+        missing = check_missing(model.get_params(deep=False), columns)
         if not missing.once:
             return values, _moments_of_some(values, labels, method, missing)
         values = np.asarray(missing(values, labels, np.random.default_rng(0)))
         check_values(values, labels)
     # These look at every number several times, and copy the table.
     step = 1 + len(values) // LOOKED_AT
-    for sentence in data_warnings(values[::step], labels, reads_units=False):
+    looked = values[::step]
+    doubts = (
+        data_warnings(looked, labels, reads_units=False) if columns is None else coded_warnings(Coded(looked, columns))
+    )
+    for sentence in doubts:
         warn(sentence if step == 1 else f"In one row of {step}: {sentence}", DataWarning)
     return values, Moments.of(values, labels, n_jobs=n_jobs)
 

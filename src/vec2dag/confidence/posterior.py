@@ -509,7 +509,7 @@ def _score_of_model(model: Any) -> Any:
     """The score that a fitted model has maximised, with the columns as they are in its table."""
     if not hasattr(model, "parameters_"):
         raise ValueError(f"posterior needs a fitted model: call fit first, got {brief(model)}")
-    criterion, knowledge = model.parameters_["criterion"], model.parameters_["knowledge"]
+    criterion, knowledge = model.criterion_, model.parameters_["knowledge"]
     bound = getattr(model, "regression_", None)
     score = as_score(criterion, model.n_features_in_) if bound is None else Score(None, bound, criterion)
     return score if knowledge is None else score.under(knowledge)
@@ -548,7 +548,7 @@ def _costs(score: Score, node: int, members: NDArray[np.uint8]) -> Array:
 
 def _guide(score: Score) -> Score | None:
     """A score that the compiled searches know, whose good graphs are good ones here too; None if there is none."""
-    if score.statistics is not None:
+    if score.regression.has_costing:
         return score
     moments = getattr(score.regression, "moments", None)
     return None if moments is None else Score(moments, n_jobs=score.local.n_jobs).under(score.constraints)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from .._checks import is_constant, is_constant_by_moments, quoted
 from .._parallel import one_blas_thread, run_lazily
+from ..columns import Coded, Columns, rows_of
 from ..files.streams import TableFile, rechunked
 from ..interventions import Interventions
 from ..moments import Moments
@@ -85,6 +86,8 @@ class Rows(Table):
     names : tuple of str
     whole : bool
         Whether fits need rows, and not only moments of them; they do if values are missing.
+    columns : Columns, optional
+        What the columns are, if some are categories.
     """
 
     about: ClassVar[str] = "rows"
@@ -92,11 +95,17 @@ class Rows(Table):
     values: NDArray[np.float64]
     names: tuple[str, ...]
     whole: bool
+    columns: Columns | None = None
+
+    def _constant(self, sample: Any) -> NDArray[np.bool_]:
+        return super()._constant(rows_of(sample))
 
     def _draw(self, method: str, rng: np.random.Generator) -> Any:
         n = len(self.values)
         chosen = rng.integers(0, n, n) if method == "resample" else rng.choice(n, n // 2, replace=False)
         rows = self.values[chosen]
+        if self.columns is not None:
+            return Coded(rows, self.columns)
         if self.whole or self._constant(rows).any():
             return rows
         return Moments.of(rows, self.names)

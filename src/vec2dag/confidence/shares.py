@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._checks import brief, number, shown
+from ..columns import Columns as KindsOfColumns
 from ..edges import Columns
 from ..files.atomic import PathLike, as_json, write_together
 from ..files.graphs import graph_files
@@ -140,6 +141,8 @@ class Bootstrap:
     seconds : float
     settings : dict
         With which it was made.
+    columns : Columns, optional
+        What the columns are, if some are categories: edges between those have no coefficients.
     """
 
     names: tuple[str, ...]
@@ -154,6 +157,7 @@ class Bootstrap:
     standardized: bool = False
     seconds: float = 0.0
     settings: dict[str, Any] = field(default_factory=dict)
+    columns: KindsOfColumns | None = None
 
     @property
     def n_samples(self) -> int:
@@ -410,6 +414,7 @@ class Bootstrap:
             "drawn": self.drawn,
             "rows": self.moments.n,
             "columns": len(self.names),
+            "levels": {} if self.columns is None else self.columns.by_name,
             "seconds": round(self.seconds, 3),
             **self.settings,
         }
@@ -430,7 +435,8 @@ class Bootstrap:
         """
         check_threshold("threshold", threshold)
         A = self.consensus(threshold)
-        weights = coefficients(self.moments.standardised() if self.standardized else self.moments, A).value
+        moments = self.moments.standardised() if self.standardized else self.moments
+        weights = coefficients(moments, A).value if self.columns is None else None
         graph = graph_files(A, self.names, weights=weights, free=self.doubtful(A, threshold))
         run: dict[str, Any] = {**about, **self.run(), "threshold": threshold, "left_out": self.left_out(threshold)}
         if self.method == "subsample":

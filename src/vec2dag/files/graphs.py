@@ -151,15 +151,15 @@ def _edges(
     for parameter, matrix in (("weights", W), ("free", F), ("known", K)):
         if matrix is not None and matrix.shape != adjacency.shape:
             raise ValueError(f"{parameter} must have the shape of A, {adjacency.shape}, got {matrix.shape}")
-    if W is not None and not np.isfinite(W[adjacency != 0]).all():
-        raise ValueError("weights must be finite on every edge")
+    if W is not None and np.isinf(W[adjacency != 0]).any():
+        raise ValueError("weights must be finite on every edge, or NaN where there is none")
     if (F != F.T).any():
         raise ValueError("free must be symmetric: a direction is determined for both ends or for neither")
     edges = [
         Edge(
             nodes[i],
             nodes[j],
-            weight=None if W is None else float(W[i, j]),
+            weight=None if W is None or np.isnan(W[i, j]) else float(W[i, j]),
             direction=FREE if F[i, j] else KNOWN if K[i, j] else ORIENTED,
         )
         for i, j in np.argwhere(adjacency != 0)

@@ -109,6 +109,7 @@ class Parser:
     times: int | None = None  # the column that may hold dates
     apart: int | None = None  # a column that is kept as text, beside the numbers
     cells: list[str] = field(default_factory=list)
+    books: dict[int, dict[str, int]] = field(default_factory=dict)  # of columns of categories, codes by text
     text: dict[int, tuple[int, str]] = field(default_factory=dict)
     comments: int = 0
 
@@ -140,6 +141,8 @@ class Parser:
             wanted = pick(cells) if subset else cells
             joined = "\x1f".join(wanted)
             try:
+                if self.books:
+                    raise ValueError
                 row = [*map(float, wanted if point else joined.replace(",", ".").split("\x1f"))]
                 if "_" in joined or (not point and ("." in joined or len(row) != len(wanted))):
                     row = self._slowly(line, wanted)
@@ -167,6 +170,9 @@ class Parser:
         found = []
         for i, cell in zip(self.keep, cells, strict=True):
             number = self.numbers.value(cell)
+            if i in self.books and (number is None or not math.isnan(number)):
+                book = self.books[i]
+                number = float(book.setdefault(cell.strip(), len(book)))
             if number is None and i == self.times:
                 number = _seconds(cell)
             if number is None:
@@ -193,7 +199,8 @@ class Parser:
         advice = "name and exclude these columns, or encode them"
         named = [f"'{shown(self.header[i])}'" for i in label if self.header[i]]
         if named:
-            advice = f"--exclude {' '.join(named[:8])}{' ...' if len(named) > 8 else ''} leaves out what is no number"
+            columns = f"{' '.join(named[:8])}{' ...' if len(named) > 8 else ''}"
+            advice = f"--exclude {columns} leaves out what is no number, --categorical {columns} reads it as categories"
         if any(has_marks(cell) for _, cell in text.values()):
             advice += ", and --decimal says whether points or commas are the decimal marks"
         elif any(cell.lstrip().startswith("#") for _, cell in text.values()):

@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._checks import brief, check_names, choose, default_names, listing, quoted, shown, warn
+from ..columns import Coded, Columns, Level, as_level, coded, names_rows_of
 from .arrays import load_matrix
 from .atomic import InputError, PathLike, write_atomically
 from .opening import MAX_MEMORY, Opened, check_memory, checked_names, opened, reason
 from .parsing import Parser, Unnamed, has_header, has_row_names, how_marked, is_data, names_rows
-from .text import Numbers, Row, Rows, numbers_of, read_rows
+from .text import Numbers, Row, Rows, has_marks, numbers_of, read_rows
 
 Table = tuple[NDArray[np.float64], tuple[str, ...]]
 
@@ -54,6 +55,7 @@ class Options:
     comment: str | None = None
     times: str | None = None
     apart: Apart | None = None
+    categorical: Any = None
 
     @property
     def excluded(self) -> Sequence[str]:
@@ -135,14 +137,78 @@ def read_table(
     `#`. Decimal commas and separators of thousands are read where the cells leave no doubt. Text that is not UTF-8 or
     UTF-16 is taken for cp1252.
     """
+    table = read_coded(
+        path,
+        categorical=None,
+        missing=missing,
+        max_memory=max_memory,
+        columns=columns,
+        exclude=exclude,
+        header=header,
+        delimiter=delimiter,
+        decimal=decimal,
+        encoding=encoding,
+        comment=comment,
+        times=times,
+        apart=apart,
+    )
+    return table.values, table.columns.names
+
+
+def read_coded(
+    path: PathLike, *, categorical: Any = "auto", missing: str = "keep", max_memory: float = MAX_MEMORY, **options: Any
+) -> Coded:
+    """Read a table of numbers and categories.
+
+    Parameters
+    ----------
+    path : str or path-like
+        As of `read_table`.
+    categorical : "auto", None, or sequence of str, default "auto"
+        Columns of text, and of true and false, are categories, and so are those that are named, whatever they hold.
+        Text that differs from row to row, as names and dates do, is refused unless it is named. None refuses all text.
+    missing : {"keep", "drop", "refuse"}, default "keep"
+        As of `read_table`.
+    max_memory : float, default 4
+        As of `read_table`.
+    **options
+        The others of `read_table`.
+
+    Returns
+    -------
+    Coded
+        Empty cells and NA strings are NaN.
+    """
     choose("missing", missing, dict.fromkeys(("keep", "drop", "refuse")))
-    options = Options(columns, exclude, header, delimiter, decimal, encoding, comment, times, apart)
     with opened(path, _READERS, max_memory) as file:
-        read = _READERS.get(file.suffix) or _READERS[_SIGNED.get(file.kind or "", ".csv")]
-        X, names = read(file, options)
-        if apart is not None and missing == "drop":
-            apart.cells = [cell for cell, row in zip(apart.cells, np.isnan(X), strict=True) if not row.any()]
-        return (X if missing == "keep" else _complete(file.name, X, names, missing == "drop")), names
+        told = Options(**options, categorical=categorical)
+        table = _read(file, told)
+        if missing == "keep":
+            return table
+        if told.apart is not None and missing == "drop":
+            missed = np.isnan(table.values)
+            told.apart.cells = [cell for cell, row in zip(told.apart.cells, missed, strict=True) if not row.any()]
+        return _complete(file.name, table, missing == "drop")
+
+
+def _read(file: Opened, options: Options) -> Coded:
+    """The table of an open file."""
+    read = _READERS.get(file.suffix) or _READERS[_SIGNED.get(file.kind or "", ".csv")]
+    table = read(file, options)
+    listed = set() if options.categorical is None or isinstance(options.categorical, str) else set(options.categorical)
+    unknown = [name for name in listed if name not in table.columns.names]
+    if unknown:
+        raise InputError(f"{file.name}: no column {quoted(unknown)}; it has {quoted(table.columns.names, 20)}")
+    table = table.with_categories(listed - table.columns.by_name.keys())
+    levels, rows = table.columns.by_name, len(table.values)
+    if unclear := [name for name, own in levels.items() if name not in listed and names_rows_of(own, rows)]:
+        found = listing(f"'{shown(name)}' ({len(levels[name])})" for name in unclear)
+        columns = " ".join(f"'{shown(name)}'" for name in unclear[:8]) + " ..." * (len(unclear) > 8)
+        raise InputError(
+            f"{file.name}: text that differs from row to row in {found}: names, dates or numbers of rows are no "
+            f"categories; --exclude {columns} leaves them out, --categorical {columns} insists"
+        )
+    return table
 
 
 def select(name: str, names: Sequence[str], columns: Sequence[str] | None, exclude: Sequence[str] = ()) -> list[int]:
@@ -185,8 +251,10 @@ def select(name: str, names: Sequence[str], columns: Sequence[str] | None, exclu
 class Complete:
     """Rows without missing values; those that have some are counted, and refused unless they may be dropped."""
 
-    def __init__(self, name: str, names: Sequence[str], drop: bool) -> None:
+    def __init__(self, name: str, names: Sequence[str], drop: bool, *, numbers: bool = True) -> None:
         self.name, self.names, self.drop = name, names, drop
+        # Other treatments are for tables of numbers.
+        self.use = ", --missing em and impute use {}" if numbers else ""
         self.counts = np.zeros(len(names), np.int64)
         self.rows = self.left_out = 0
 
@@ -210,23 +278,24 @@ class Complete:
         if not self.drop:
             raise InputError(
                 f"{self.name}: missing values in {where}; --missing drop leaves out the {self.left_out} row(s) of "
-                f"{self.rows} that have one, --missing em and impute use them"
+                f"{self.rows} that have one{self.use.format('them')}"
             )
         if self.left_out == self.rows:
             raise InputError(
-                f"{self.name}: every row has a missing value, in {where}; --exclude leaves columns out, --missing em "
-                "and impute use such rows"
+                f"{self.name}: every row has a missing value, in {where}; --exclude leaves columns out"
+                f"{self.use.format('such rows')}"
             )
         return f"left out {self.left_out} of {self.rows} rows, with missing values in {where}"
 
 
-def _complete(name: str, X: NDArray[np.float64], names: Sequence[str], drop: bool) -> NDArray[np.float64]:
+def _complete(name: str, table: Coded, drop: bool) -> Coded:
     """The rows without missing values; refused if they may not be dropped, or if none is left."""
-    complete = Complete(name, names, drop)
-    kept = complete.of(X)
+    numbers = not table.columns.categorical.any()
+    complete = Complete(name, table.columns.names, drop, numbers=numbers)
+    kept = Coded(complete.of(table.values), table.columns)
     if note := complete.check():
         warn(f"{name}: {note}")
-    return kept
+    return kept if numbers else kept.trimmed()
 
 
 # --- text -----------------------------------------------------------------------------------------------------
@@ -288,11 +357,42 @@ def text_table(file: Opened, options: Options) -> TextTable:
         first = keep[0] == 0 != times and len(keep) > 1
         labelled = first and has_row_names([cells for _, cells in below])
     parser = Parser(file, lines.refusal, lines.notes, header, keep[labelled:], numbers, labelled, times, apart)
+    if options.categorical is not None:
+        parser.books = {i: {} for i in parser.keep if i != times and _is_text(i, below, header[i], options, numbers)}
     start = rows.skipped if below is sample else sample[0][0]
     return TextTable(rows, below, start, parser, Unnamed(header, parser.keep))
 
 
-def _read_text(file: Opened, options: Options) -> Table:
+def _is_text(i: int, rows: list[Row], name: str, options: Options, numbers: Numbers) -> bool:
+    """Whether a column holds text, or nothing but true and false, as far as its first rows show; or is said to."""
+    if not isinstance(options.categorical, str) and name in options.categorical:
+        return True
+    cells = [cells[i].strip() for _, cells in rows if i < len(cells)]
+    values = [numbers.value(cell) for cell in cells]
+    if None in values:
+        # what somebody who knows the marks could read is no text
+        return not all(map(has_marks, cells))
+    present = {cell.lower() for cell, value in zip(cells, values, strict=True) if value == value}
+    return bool(present) and present <= TRUTHS.keys()
+
+
+# Texts that stand for a truth value.
+TRUTHS = {"true": True, "false": False}
+
+
+def _levels(book: dict[str, int], numbers: Numbers) -> tuple[list[int], tuple[Level, ...]]:
+    """The place of every code among the levels, sorted, and these: truth values, numbers, or text."""
+    if set(map(str.lower, book)) <= TRUTHS.keys():
+        cells: list[Any] = [TRUTHS[text.lower()] for text in book]
+    else:
+        values = [numbers.value(text) for text in book]
+        cells = list(book) if None in values else [as_level(value) for value in values]
+    levels = sorted(set(cells))
+    place = {level: k for k, level in enumerate(levels)}
+    return [place[cell] for cell in cells], tuple(levels)
+
+
+def _read_text(file: Opened, options: Options) -> Coded:
     table = text_table(file, options)
     lines = table.rows.lines
     X = table.unnamed.without(table.parser.parse(table.content))
@@ -301,7 +401,16 @@ def _read_text(file: Opened, options: Options) -> Table:
     table.unnamed.check(lines.notes, lines.refusal)
     for note in lines.notes:
         warn(f"{file.name}: {note}")
-    return X, table.names
+    books = [table.parser.books.get(i) for i in table.unnamed.keep]
+    levels: list[tuple[Level, ...] | None] = [None] * len(books)
+    if any(book is not None for book in books):
+        X = X.copy()
+    for k, book in enumerate(books):
+        if book is not None:
+            places, levels[k] = _levels(book, table.parser.numbers)
+            missing = np.isnan(X[:, k])
+            X[:, k] = np.array([*places, np.nan])[np.where(missing, len(places), X[:, k]).astype(np.int64)]
+    return Coded(X, Columns(table.names, tuple(levels)))
 
 
 def _header(rows: Rows, sample: list[Row], header: bool | None, numbers: Numbers) -> tuple[list[str], list[Row]]:
@@ -321,16 +430,20 @@ def _header(rows: Rows, sample: list[Row], header: bool | None, numbers: Numbers
 # --- other formats --------------------------------------------------------------------------------------------
 
 
-def _read_numpy(file: Opened, options: Options) -> Table:
+def _numeric(X: NDArray[np.float64], names: Sequence[str]) -> Coded:
+    return Coded(X, Columns.numeric(names))
+
+
+def _read_numpy(file: Opened, options: Options) -> Coded:
     options.check_no_text(file.name)
     if options.apart is not None:
         raise InputError(f"{file.name}: an array has no column of text, as {brief(options.apart.name)} would be")
     X, labels = load_matrix(file, ("X",))
     names = labels or default_names(X.shape[1])
     if options.columns is None and not options.exclude:
-        return X, names
+        return _numeric(X, names)
     keep = select(file.name, names, options.columns, options.exclude)
-    return X[:, keep], tuple(names[i] for i in keep)
+    return _numeric(X[:, keep], [names[i] for i in keep])
 
 
 @contextmanager
@@ -372,6 +485,7 @@ def _numeric_names(file: Opened, options: Options, schema: Any, n: int) -> tuple
     )
     kinds = {name: schema.field(name).type for name in names}
     text = [name for name, kind in kinds.items() if not any(is_(kind) for is_ in numeric)]
+    text = [name for name in text if options.categorical is None or not _is_category(kinds[name])]
     if text:
         found = listing(f"'{shown(name)}' ({shown(str(kinds[name]))})" for name in text)
         leave = " ".join(f"'{shown(name)}'" for name in text[:8]) + " ..." * (len(text) > 8)
@@ -379,6 +493,30 @@ def _numeric_names(file: Opened, options: Options, schema: Any, n: int) -> tuple
     if not n or not names:
         raise InputError(f"{file.name}: the table is empty, shape ({n}, {len(names)})")
     return names
+
+
+def _is_category(kind: Any) -> bool:
+    """Whether a type of pyarrow is one of text or of categories."""
+    from pyarrow import types
+
+    if types.is_dictionary(kind):
+        return _is_category(kind.value_type) or bool(types.is_integer(kind.value_type))
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_boolean(kind))
+
+
+def _from_arrow(table: Any, names: Sequence[str], options: Options) -> Coded:
+    """A table of pyarrow."""
+    # All text, also such as numbers could be read from, is a category by its type.
+    categories = [name for name in names if options.categorical is not None and _is_category(table[name].type)]
+    if not categories:
+        return _numeric(np.ascontiguousarray(arrow_columns((table[name] for name in names), len(table))), names)
+    columns = {
+        name: np.array(table[name].to_pylist(), dtype=object)
+        if name in categories
+        else arrow_columns([table[name]], len(table))[:, 0]
+        for name in names
+    }
+    return coded(columns, categories)
 
 
 def arrow_columns(columns: Iterable[Any], rows: int) -> NDArray[np.float64]:
@@ -392,17 +530,17 @@ def arrow_columns(columns: Iterable[Any], rows: int) -> NDArray[np.float64]:
     return X
 
 
-def _read_parquet(file: Opened, options: Options) -> Table:
+def _read_parquet(file: Opened, options: Options) -> Coded:
     source, names = parquet_file(file, options)
     n, d = source.metadata.num_rows, len(names)
     check_memory(file.name, f"its table of shape {(n, d)}", 8 * n * d, file.max_memory)
     with readable(file.name):
         table = source.read(columns=[*names, *([] if options.apart is None else [options.apart.name])])
         _set_apart(options, table)
-        return np.ascontiguousarray(arrow_columns((table[name] for name in names), n)), names
+        return _from_arrow(table, names, options)
 
 
-def _read_feather(file: Opened, options: Options) -> Table:
+def _read_feather(file: Opened, options: Options) -> Coded:
     options.check_no_text(file.name)
     try:
         from pyarrow import feather
@@ -415,7 +553,7 @@ def _read_feather(file: Opened, options: Options) -> Table:
             file.name, f"its table of shape {(len(table), len(names))}", 8 * len(table) * len(names), file.max_memory
         )
         _set_apart(options, table)
-        return np.ascontiguousarray(arrow_columns((table[name] for name in names), len(table))), names
+        return _from_arrow(table, names, options)
 
 
 def _set_apart(options: Options, table: Any) -> None:
@@ -424,7 +562,7 @@ def _set_apart(options: Options, table: Any) -> None:
         options.apart.cells = table[options.apart.name].to_pylist()
 
 
-_READERS: dict[str, Callable[[Opened, Options], Table]] = {
+_READERS: dict[str, Callable[[Opened, Options], Coded]] = {
     ".csv": _read_text,
     ".tsv": _read_text,
     ".txt": _read_text,

@@ -31,7 +31,18 @@ from .._conditioning import fill_rows
 from .._parallel import one_blas_thread, out_of_time
 from ..moments import Moments
 
-__all__ = ["em", "em_of", "impute", "imputed", "likeliest", "log_likelihood", "rows_counted", "rows_shared", "table_of"]
+__all__ = [
+    "em",
+    "em_of",
+    "impute",
+    "imputed",
+    "likeliest",
+    "log_density",
+    "log_likelihood",
+    "rows_counted",
+    "rows_shared",
+    "table_of",
+]
 
 Array = NDArray[np.float64]
 
@@ -115,13 +126,15 @@ def log_likelihood(X: ArrayLike, mean: ArrayLike, covariance: ArrayLike) -> floa
     """
     values, mu, S = as_numbers(X), as_numbers(mean, "mean"), as_numbers(covariance, "covariance")
     size = np.sqrt(np.diagonal(S))
-    missing = np.isnan(values)
-    Z = np.where(missing, 0.0, (values - mu) / size)
-    K, log_det_K = _inverse(S / np.outer(size, size))
-    filled, _, log_det = _Gaps.of(missing).filled(Z, K)
-    there = ~missing
-    units = float(there.sum(axis=0) @ np.log(size))
-    return _log_likelihood(filled, K, log_det, log_det_K, int(there.sum())) - units
+    units = float((~np.isnan(values)).sum(axis=0) @ np.log(size))
+    return log_density((values - mu) / size, *_inverse(S / np.outer(size, size))) - units
+
+
+def log_density(Z: Array, K: Array, log_det_K: float) -> float:
+    """The same of rows (n, d) less the mean, by the inverse covariance; nan if that is singular."""
+    missing = np.isnan(Z)
+    filled, _, log_det = _Gaps.of(missing).filled(np.where(missing, 0.0, Z), K)
+    return _log_likelihood(filled, K, log_det, log_det_K, int((~missing).sum()))
 
 
 def _inverse(S: Array) -> tuple[Array, float]:
@@ -144,9 +157,9 @@ class Likeliest:
     covariance : array of shape (d, d)
         Positive definite.
     history : list of float
-        Log-likelihood, less what a ridge takes off it, after every step but the last.
+        Log-likelihood at the beginning of every step, since there is a ridge.
     ridge : float
-        What was added to variances as they became singular; 0 if they did not.
+        Share of every variance that is added to it in every step, since they became singular; 0 if they did not.
     converged : bool
     """
 
@@ -167,6 +180,8 @@ class Likeliest:
 def likeliest(X: Array, tol: float = 1e-9, max_iter: int = 1000) -> Likeliest:
     """Mean and covariance of greatest likelihood of a Gaussian, by EM with an exact expectation for every pattern.
 
+    Every third step extrapolates, and is taken back if that is worse.
+
     Parameters
     ----------
     X : array of shape (n, d)
@@ -180,32 +195,59 @@ def likeliest(X: Array, tol: float = 1e-9, max_iter: int = 1000) -> Likeliest:
     missing = np.isnan(X)
     n, d = X.shape
     there = int(X.size - missing.sum())
-    centre = np.nanmean(X, axis=0)
-    scale = np.nanstd(X, axis=0)
-    Z0 = np.where(missing, 0.0, (X - centre) / scale)
+    centre, scale = np.nanmean(X, axis=0), np.nanstd(X, axis=0)
+    Z = np.where(missing, 0.0, (X - centre) / scale)
     gaps = _Gaps.of(missing)
-    mean, S, ridge = np.zeros(d), np.eye(d), 0.0
+
+    def step(theta: Array) -> tuple[Array, float]:
+        """The next parameters, mean and covariance below each other (d + 1, d), and the log-likelihood of these."""
+        mean, S = theta[0], theta[1:]
+        K, log_det_K = _inverse(S)
+        filled, spread, log_det = gaps.filled(np.where(missing, 0.0, Z - mean), K)
+        shift = filled.mean(axis=0)
+        after = np.vstack([mean + shift, (filled.T @ filled + spread) / n - np.outer(shift, shift)])
+        return after, _log_likelihood(filled, K, log_det, log_det_K, there)
+
+    theta, ridge, converged = np.vstack([np.zeros(d), np.eye(d)]), 0.0, False
     history: list[float] = []
-    converged = False
+    trail: list[Array] = []
+    # Where to go on if an extrapolation turns out to be worse.
+    plain: Array | None = None
     with one_blas_thread():
         for _ in range(max_iter):
-            K, log_det_K = _inverse(S)
-            Z = np.where(missing, 0.0, Z0 - mean)
-            filled, spread, log_det = gaps.filled(Z, K)
-            # a ridge is the penalty n ridge tr(K) / 2
-            reached = _log_likelihood(filled, K, log_det, log_det_K, there) - 0.5 * n * ridge * float(np.trace(K))
+            try:
+                after, reached = step(theta)
+            except np.linalg.LinAlgError:
+                after, reached = theta, -math.inf
+            if plain is not None and not reached >= history[-1]:
+                theta, plain = plain, None
+                continue
+            plain = None
             gain = reached - history[-1] if history else math.inf
             history.append(reached)
-            converged = gain <= tol * max(abs(reached), there)
+            # without a ridge it never falls, but for rounding
+            converged = abs(gain) <= tol * max(abs(reached), there)
             if converged or out_of_time():
                 break
-            shift = filled.mean(axis=0)
-            step = (filled.T @ filled + spread) / n - np.outer(shift, shift)
-            mean = mean + shift
-            if not ridge and _singular(step):
+            if not ridge and _singular(after[1:]):
                 ridge, history = RIDGE, []
-            S = step + ridge * np.eye(d)
-    return Likeliest(centre, scale, mean, S, history, ridge, converged)
+            trail.append(theta)
+            theta = after
+            theta[1:] += ridge * np.diag(np.diagonal(after[1:]))
+            if len(trail) == 2:
+                if not ridge:
+                    plain, theta = theta, _extrapolated(trail[0], trail[1], theta)
+                trail.clear()
+    theta = theta if plain is None else plain
+    return Likeliest(centre, scale, theta[0], theta[1:], history, ridge, converged)
+
+
+def _extrapolated(first: Array, second: Array, third: Array) -> Array:
+    """Where three steps lead to, if they go on like that (SQUAREM, Varadhan & Roland 2008): half as many are needed."""
+    r = second - first
+    v = third - second - r
+    length = -np.linalg.norm(r) / max(float(np.linalg.norm(v)), 1e-300)
+    return third if length >= -1 else first - 2 * length * r + length**2 * v
 
 
 def _singular(S: Array) -> bool:
@@ -220,7 +262,8 @@ def _singular(S: Array) -> bool:
 def em(X: Any, names: Sequence[str] | None = None, *, tol: float = 1e-9, max_iter: int = 1000) -> Moments:
     """Moments of greatest likelihood of a table with missing values, if its rows are draws of a Gaussian.
 
-    By the EM algorithm (Dempster, Laird, Rubin 1977), with the exact expectation for every pattern of missing values.
+    By the EM algorithm (Dempster, Laird, Rubin 1977), with the exact expectation for every pattern of missing values,
+    and extrapolation (Varadhan & Roland 2008).
     They are right for values that are missing at random: whether a value is missing may depend on those that are there,
     but not on itself.
 
@@ -316,6 +359,8 @@ def impute(X: Any, rng: np.random.Generator, names: Sequence[str] | None = None)
 
 def imputed(values: Array, moments: Moments, rng: np.random.Generator) -> Array:
     """The rows (n, d) with missing values drawn given the others, from the Gaussian of these moments."""
+    if not np.isnan(values).any():
+        return values.copy()
     # In an order, and with signs, that are not those of the table, the same random numbers would be another draw.
     order = moments.canonical_order()
     m = moments.taken(order)

@@ -70,18 +70,19 @@ class Treatment:
 def _refuse(values: Array, names: tuple[str, ...]) -> Any:
     raise ValueError(
         f"X contains NaN, missing values, in {_counted(values, names)}; missing='drop' leaves out the "
-        f"{np.isnan(values).any(axis=1).sum()} of {len(values)} rows that have one, missing='em', 'impute' and "
-        "'pairwise-complete' use them"
+        f"{np.isnan(values).any(axis=1).sum()} of {len(values)} rows that have one; missing='em', 'impute' and "
+        "'pairwise-complete' use them if all columns are numbers"
     )
 
 
 def _dropped(values: Array, names: tuple[str, ...]) -> Array:
     complete = ~np.isnan(values).any(axis=1)
-    left, n = int(complete.sum()), len(values)
-    if left < 2:
+    left, (n, d) = int(complete.sum()), values.shape
+    # With no more rows than columns nothing can be concluded; a table that had no more before is warned of.
+    if left < 2 or left <= d < n:
         raise ValueError(
-            f"missing='drop' leaves {left} of {n} rows, with NaN in {_counted(values, names)}; missing='em' and "
-            "'impute' use them all, or leave columns out"
+            f"missing='drop' leaves {left} of {n} rows, too few for {d} columns, with NaN in {_counted(values, names)}"
+            "; missing='em' and 'impute' use them all, or leave columns out"
         )
     warn(
         f"left out {n - left} of {n} rows, with missing values in {_counted(values, names)}; the {left} rows that are "

@@ -50,8 +50,8 @@ def summary(model: ALIAS, X: Any = None) -> dict[str, Any]:
     names = tuple(model.graph_.nodes)
     place = {name: i for i, name in enumerate(names)}
     edges = [row | {"source": place[row["source"]], "target": place[row["target"]]} for row in model.edges_.rows]
-    linear = bool(model.edges_.linear)
-    if linear and edges and "p_value" not in edges[0]:
+    linear, categories = bool(model.edges_.linear), model.columns_.categorical
+    if linear and not categories.any() and edges and "p_value" not in edges[0]:
         p = coefficients(model.node_moments_, model.adjacency_matrix_).p_value
         edges = [edge | {"p_value_given_graph": float(p[edge["source"], edge["target"]])} for edge in edges]
     return FORMAT | as_plain(
@@ -65,9 +65,16 @@ def summary(model: ALIAS, X: Any = None) -> dict[str, Any]:
             "edges": edges,
             "pruning": [dataclasses.asdict(verdict) for verdict in model.prune_table_],
             "history": _thinned(model.history_),
-            **(of_table(model.moments_) if X is None else of_table(_table_of_fit(model, X), model.moments_)),
+            **_of_table_of_fit(model, X),
         }
     )
+
+
+def _of_table_of_fit(model: ALIAS, X: Any) -> dict[str, Any]:
+    """What a summary says of the table of the fit; codes of categories have neither histograms nor correlations."""
+    if model.columns_.categorical.any():
+        return {"columns": None, "correlations": None}
+    return of_table(model.moments_) if X is None else of_table(_table_of_fit(model, X), model.moments_)
 
 
 def _equal_variances(model: ALIAS) -> bool | None:

@@ -75,6 +75,19 @@ def _score(source: Source, equal: bool | None) -> list[str]:
         return ["What the score assumes is not recorded here."]
     if equal is None:
         return ["What the score assumes of the columns, only whoever gave it knows."]
+    levels = source.run.get("levels")
+    categories = len(levels) if isinstance(levels, dict) else 0
+    if categories == len(source.nodes):
+        return [
+            "Every column is a category whose probabilities depend on the levels of its direct causes, in any way: "
+            "every combination of these has probabilities of its own."
+        ]
+    if categories:
+        return [
+            "Categories stand for indicators of their levels, and all columns of that wider table are taken to be "
+            "Gaussian together: numbers are weighted sums of their direct causes and of noise, and a category shifts "
+            "them."
+        ]
     if source.linear:
         sentences = ["Every column is a weighted sum of its direct causes and of noise."]
     else:
@@ -94,7 +107,8 @@ def _criterion(source: Source) -> tuple[bool | None, bool]:
     told = source.summary.get("model")
     if told:
         return told.get("equal_variances"), bool(told.get("score_equivalent"))
-    criterion = settings("criterion", source.parameters.get("criterion"))
+    name = source.parameters.get("criterion")
+    criterion = settings("criterion", source.run.get("criterion", "ebic-nv") if name == "auto" else name)
     if criterion is None:
         return None, any(edge["direction"] == "free" for edge in source.edges)
     return criterion.equal_variances, criterion.score_equivalent and source.linear

@@ -2,7 +2,10 @@
 
 from .additive import Additive, AdditiveOnTable
 from .bge import BGe, NormalWishart, NormalWishartOnTable
-from .criteria import BIC, CRITERIA, Criterion, LeastSquares, as_criterion, is_criterion
+from .blocks import Blocks, BlocksOnTable, DegenerateGaussian
+from .costs import Costed
+from .counts import BDeu, ConditionalTable, Counts, CountsOnTable, MultinomialBIC
+from .criteria import AUTO, BIC, CRITERIA, Criterion, LeastSquares, as_criterion, is_criterion, table_for
 from .gp import GaussianProcess
 from .learned import LearnedProcess
 from .linear import Linear, LinearOnTable
@@ -13,13 +16,22 @@ from .regressors import SklearnRegression
 from .score import REGRESSIONS, FunctionScore, GraphScore, Score, as_score, describe, needs_local
 
 __all__ = [
+    "AUTO",
     "BIC",
     "CRITERIA",
     "REGRESSIONS",
     "Additive",
     "AdditiveOnTable",
+    "BDeu",
     "BGe",
+    "Blocks",
+    "BlocksOnTable",
+    "ConditionalTable",
+    "Costed",
+    "Counts",
+    "CountsOnTable",
     "Criterion",
+    "DegenerateGaussian",
     "FunctionScore",
     "GaussianProcess",
     "GraphScore",
@@ -29,6 +41,7 @@ __all__ = [
     "LinearOnTable",
     "LocalCache",
     "LocalScores",
+    "MultinomialBIC",
     "NormalWishart",
     "NormalWishartOnTable",
     "Regime",
@@ -41,4 +54,5 @@ __all__ = [
     "describe",
     "is_criterion",
     "needs_local",
+    "table_for",
 ]

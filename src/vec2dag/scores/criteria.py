@@ -1,21 +1,22 @@
 """Criteria: how the mean squared residuals of the nodes and the numbers of their parents become one number."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeGuard
+from typing import Any, ClassVar, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
 from .. import _kernels
-from .._checks import brief, choose, number
+from .._checks import brief, choose, number, quoted
 from .._settings import Settings
+from ..columns import Coded, Columns, coded, has_categories
 
-__all__ = ["BIC", "CRITERIA", "Criterion", "LeastSquares", "as_criterion", "is_criterion"]
+__all__ = ["BIC", "CRITERIA", "Criterion", "LeastSquares", "as_criterion", "is_criterion", "table_for"]
 
 Array = NDArray[np.float64]
 
@@ -38,6 +39,10 @@ class Criterion(Settings):
     each node equivalent graphs would not score the same.
     """
 
+    #: What columns may be.
+    takes_numbers: ClassVar[bool] = True
+    takes_categories: ClassVar[bool] = False
+
     #: Added to every mean squared residual.
     offset: float = 0.0
 
@@ -59,7 +64,7 @@ class Criterion(Settings):
     @property
     def equal_variances(self) -> bool:
         """Whether the noises are taken to have one variance: the score then reads the units of the columns."""
-        return self.kind != _kernels.BIC_NV
+        return self.kind not in (_kernels.BIC_NV, _kernels.COSTS)
 
     @property
     def score_equivalent(self) -> bool:
@@ -67,7 +72,7 @@ class Criterion(Settings):
 
         They do for every table of prices: members have the same numbers of parents, though not at the same nodes.
         """
-        return self.kind == _kernels.BIC_NV and self.offset == 0
+        return not self.equal_variances and self.offset == 0
 
     def regression(self, regression: Any) -> Any:
         """The regression whose residuals it adds up: the one that is asked for, unless it has one of its own."""
@@ -227,14 +232,68 @@ CRITERIA: dict[str, Callable[[], Criterion]] = {
 }
 
 
+def table_for(
+    criterion: Any,
+    X: Any,
+    categorical: Any = "auto",
+    names: Sequence[str] | None = None,
+    regression: Any = "linear",
+) -> Coded | None:
+    """A table that has categories, as far as a criterion takes those; None if all columns are numbers.
+
+    Parameters
+    ----------
+    criterion : str, Criterion, or anything else
+        Criteria for numbers get those that levels are, criteria for categories alone take columns of few different
+        numbers for such, and whatever is no criterion gets codes.
+    X, categorical, names
+        As of :func:`vec2dag.columns.coded`.
+    regression : str, settings, regressor or Regression
+        Where it is not linear, ``"auto"`` is a criterion for numbers.
+    """
+    automatic = isinstance(criterion, str) and criterion == "auto"
+    curved = automatic and not (isinstance(regression, str) and regression == "linear")
+    wanted = as_criterion(criterion) if is_criterion(criterion) and (curved or not automatic) else None
+    counted = wanted is not None and not wanted.takes_numbers
+    if not counted and not has_categories(X, categorical):
+        return None
+    table = coded(X, categorical, names)
+    if counted:
+        return table.as_categories()
+    if wanted is None or wanted.takes_categories:
+        return table
+    # True and false, and levels that are numbers, are numbers to those who ask for them, unless said otherwise.
+    numbers = table.as_numbers() if isinstance(categorical, str) else None
+    if numbers is None:
+        what, instead = f"criterion={brief(criterion)}", "criterion='auto'"
+        if curved:
+            what, instead = f"regression={brief(regression)}", "regression='linear'"
+        raise ValueError(
+            f"{what} is for numbers, and of the columns {quoted(table.columns.by_name)} are categories: {instead} "
+            "takes both, or leave these columns out"
+        )
+    return numbers
+
+
+# What "auto" stands for, by what the columns are.
+AUTO = {"numbers": "ebic-nv", "categories": "bdeu", "both": "ebic-dg"}
+
+
 def is_criterion(value: Any) -> TypeGuard[str | Criterion]:
     """Whether it is the name of a criterion, or one: what can be computed on any table."""
     return isinstance(value, str | Criterion)
 
 
-def as_criterion(criterion: Any) -> Criterion:
-    """The criterion that a name stands for, or a copy of the object, which later changes of it do not reach."""
+def as_criterion(criterion: Any, columns: Columns | None = None) -> Criterion:
+    """The criterion that a name stands for, or a copy of the object, which later changes of it do not reach.
+
+    ``"auto"`` is the one for such ``columns``, or for numbers if nothing is said of them.
+    """
+    if isinstance(criterion, str) and criterion == "auto":
+        categorical = np.zeros(1, dtype=bool) if columns is None else columns.categorical
+        kind = "categories" if categorical.all() else "both" if categorical.any() else "numbers"
+        return CRITERIA[AUTO[kind]]()
     if not isinstance(criterion, Criterion):
-        return choose("criterion", criterion, CRITERIA)()
+        return choose("criterion", criterion, CRITERIA | {"auto": BIC})()
     criterion.check()
     return copy(criterion)

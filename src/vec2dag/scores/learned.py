@@ -24,6 +24,8 @@ Array = NDArray[np.float64]
 FIRST_ROWS, FIRST_LANDMARKS, MAX_ROWS = 250, 60, 2000
 # Rows whose kernels are held at a time.
 BLOCK = 4096
+# Landmarks of a glance, by which a descent judges what is worth a fit, and the rows from which on that pays.
+GLANCE, GLANCED_ROWS = 40, 400
 # Added to the kernel matrix of the landmarks, whose rows may be equal or nearly so; and the least noise over amplitude
 # for every row, which keeps rounding of sums over rows, divided by both, below 1.
 JITTER, LEAST = 1e-5, 1e-9
@@ -99,6 +101,7 @@ class LearnedProcess(RowRegression, Settings):
     """
 
     unit_free: ClassVar[bool] = True
+    close: ClassVar[float] = CLOSE
 
     price: str = "evidence"
     landmarks: int = 100
@@ -112,6 +115,12 @@ class LearnedProcess(RowRegression, Settings):
         """Additive regressions."""
         return Additive().bind(X, names)
 
+    def approximate(self, X: Array, names: tuple[str, ...]) -> Regression | None:
+        """The process on few landmarks, without normal scores: a fifth of the work."""
+        if self.landmarks <= GLANCE or len(X) < GLANCED_ROWS:
+            return None
+        return _Glance(self.price, GLANCE).bind(X, names)
+
     def residual(self, Z: Array, y: Array) -> float:
         """What stands for the mean squared residual of ``y`` (n,) given parents ``Z`` (n, k)."""
         variance = float(y.var())
@@ -120,6 +129,10 @@ class LearnedProcess(RowRegression, Settings):
     def noise(self, Z: Array, y: Array) -> float:
         """Variance of the noise of ``y`` (n,) given parents ``Z`` (n, k)."""
         return float(y.var()) * (self.fit(Z, y).noise if Z.shape[1] else 1.0)
+
+    def scales(self, Z: Array) -> list[Array]:
+        """Parents ``Z`` (n, k) as the process may see them."""
+        return [_deviations(Z, Z), _normal_scores(Z)]
 
     def fit(self, Z: Array, y: Array) -> LearnedProcessFit:
         """Maximise the marginal likelihood of ``y`` (n,) given parents ``Z`` (n, k), k at least 1."""
@@ -142,14 +155,14 @@ class LearnedProcess(RowRegression, Settings):
         landmarks = min(self.landmarks, 20 + 40 * k)
         few, some = spread(n, FIRST_ROWS), spread(n, MAX_ROWS)
         found = []
-        for inputs in (_deviations(Z, Z), _normal_scores(Z)):
+        for inputs in self.scales(Z):
             first = _Likelihood(inputs[few], y[few], min(landmarks, FIRST_LANDMARKS))
             top = _climb(first, first.centre, None, FIRST_CLOSE)
             last = _Likelihood(inputs[some], y[some], landmarks)
             found.append((last(top.t)[0], inputs, last, top))
-        ranks = found[1][0] < found[0][0]
-        _, inputs, last, top = found[int(ranks)]
-        top = _climb(last, top.t, top.inverse * (len(few) / len(some)), CLOSE)
+        ranks = found[-1][0] < found[0][0]
+        _, inputs, last, top = found[-int(ranks)]
+        top = _climb(last, top.t, top.inverse * (len(few) / len(some)), self.close)
         scales, rho = np.exp(top.t[:-1]), _ratio(top.t, n)
         inputs = inputs / scales
         centres = inputs[_places(inputs, landmarks)]
@@ -158,6 +171,21 @@ class LearnedProcess(RowRegression, Settings):
             scales, ranks, rho, math.exp(solved.height / n), solved.left / n, solved.freedom, solved.quadratic * rho / n
         )
         return fitted, solved.weights, centres
+
+
+@dataclass
+class _Glance(LearnedProcess):
+    """A first look at a regression."""
+
+    close: ClassVar[float] = FIRST_CLOSE
+
+    def approximate(self, X: Array, names: tuple[str, ...]) -> Regression | None:
+        """None: it is one."""
+        return None
+
+    def scales(self, Z: Array) -> list[Array]:
+        """Deviations alone."""
+        return [_deviations(Z, Z)]
 
 
 PRICES = {

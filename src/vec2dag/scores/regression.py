@@ -31,8 +31,11 @@ class Regression:
         Of the columns.
     cheap : bool
         Whether a residual takes microseconds: nothing is then remembered, and no search has to be sparing.
-    linear : bool
-        Whether a parent that matters has a linear coefficient, so that linear pruning can see it.
+    dense : bool
+        Whether all other columns can be the parents of one at once.
+    linear : bool or None
+        Whether a parent that matters has a linear coefficient, so that linear pruning can see it; None if the question
+        makes no sense, as with categories.
     reads_units : bool
         Whether residuals, in units of the column, may depend on the units of the columns.
     score_equivalent : bool
@@ -42,13 +45,16 @@ class Regression:
         What the compiled kernels compute residuals from, if they can (:mod:`vec2dag._kernels`).
     rows : array of shape (d,), or None
         The rows of every node, where they are not all ``n`` rows.
+    has_costing : bool
+        Whether the compiled searches over orders know it, from its statistics or from a :meth:`costing`.
     """
 
     n: int
     d: int
     names: tuple[str, ...]
     cheap = False
-    linear = False
+    dense = True
+    linear: bool | None = False
     reads_units = True
     score_equivalent = False
     statistics: Any = None
@@ -67,6 +73,14 @@ class Regression:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.n} rows, {self.d} columns)"
 
+    @property
+    def has_costing(self) -> bool:
+        return self.statistics is not None
+
+    def costing(self) -> Any:
+        """What a compiled search over orders computes costs from, one thread at a time; None if there is nothing."""
+        return self.statistics
+
     def residual(self, node: int, parents: Sequence[int]) -> float:
         """Mean squared residual of ``node`` after regression on ``parents``, or what a criterion gets in its place."""
         raise NotImplementedError
@@ -82,6 +96,15 @@ class Regression:
     def forecast(self, node: int, parents: Sequence[int], new: NDArray[np.float64]) -> NDArray[np.float64]:
         """Predictions (m,) of ``node`` for rows ``new`` (m, k) of its parents."""
         raise NotImplementedError(f"{brief(self)} has no forecast, which scores of other rows need")
+
+    def log_density(self, node: int, parents: Sequence[int], values: NDArray[np.float64]) -> float:
+        """Mean log density of ``node`` given ``parents`` in rows ``values`` (m, d), with Gaussian noise.
+
+        The regression and the variance that it leaves are those of the table.
+        """
+        variance = self.noise(node, parents)
+        errors = values[:, node] - self.forecast(node, parents, values[:, list(parents)])
+        return -0.5 * float(np.log(2.0 * np.pi * variance) + float((errors**2).mean()) / variance)
 
     def taken(self, order: NDArray[np.int64]) -> "Regression":
         """The same regression with the columns, all of them, in another order."""

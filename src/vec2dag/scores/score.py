@@ -4,6 +4,7 @@ A score is a regression (what a node's parents leave unexplained) and a criterio
 residuals and the numbers of parents become one number). All scores are divided by ``n d``; higher is better.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from copy import copy
@@ -15,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from .. import _kernels
 from .._checks import as_numbers, as_table, brief, choose, default_names, names_of, whole_number
 from .._settings import Settings
+from ..columns import Coded
 from ..graph import as_adjacency
 from ..interventions import Interventions
 from ..knowledge import Constraints, Knowledge
@@ -126,12 +128,13 @@ class Score(GraphScore):
 
     Parameters
     ----------
-    X : array of shape (n, d), Moments, or None
+    X : array of shape (n, d), Moments, Coded, or None
         The data; None when ``regression`` is an object that already holds them.
     regression : {"linear", "additive", "gp", "gp-auto"}, settings of these, or others
         ``"gp"`` is ``GaussianProcess()``, ``"gp-auto"`` ``LearnedProcess()``; a regressor has ``fit`` and ``predict``;
         a Regression already holds data. ``"linear"`` by default.
-    criterion : {"bic-nv", "bic-ev", "ebic-nv", "ebic-ev", "ls"} or Criterion, default "bic-nv"
+    criterion : {"bic-nv", "bic-ev", "ebic-nv", "ebic-ev", "ls", "bge", "bdeu", ...} or Criterion, default "bic-nv"
+        Those of categories take arrays, frames and :class:`vec2dag.columns.Coded`.
     n_jobs : int or None, default None
         Workers for batches; None uses every core. They are threads, or for regressions other than linear whatever
         ``joblib.parallel_config`` asks for.
@@ -183,7 +186,7 @@ class Score(GraphScore):
 
     def __init__(
         self,
-        X: ArrayLike | Moments | None,
+        X: ArrayLike | Moments | Coded | None,
         regression: Any = "linear",
         criterion: str | Criterion = "bic-nv",
         *,
@@ -248,8 +251,8 @@ class Score(GraphScore):
         return self.criterion.equal_variances
 
     @property
-    def linear(self) -> bool:
-        """Whether a parent that matters has a linear coefficient."""
+    def linear(self) -> bool | None:
+        """Whether a parent that matters has a linear coefficient; None if the question makes no sense."""
         return self.regression.linear
 
     @property
@@ -286,8 +289,9 @@ class Score(GraphScore):
     def combine(self, residuals: ArrayLike, parents: ArrayLike) -> NDArray[np.float64]:
         """The score (...) for mean squared residuals and numbers of parents, both (..., d)."""
         values, wanted = as_numbers(residuals, "residuals"), as_numbers(parents, "parents")
-        if not (values >= 0).all():
-            raise ValueError(f"residuals must be numbers of at least 0, got {brief(residuals)}")
+        least = -math.inf if self.criterion.kind == _kernels.COSTS else 0.0
+        if not (values >= least).all():
+            raise ValueError(f"residuals must be numbers of at least {least:g}, got {brief(residuals)}")
         if not (wanted == np.floor(wanted)).all() or (np.abs(wanted) > self.d).any():
             raise ValueError(f"parents must be whole numbers from 0 to {self.d - 1}, got {brief(parents)}")
         counts = wanted.astype(np.int64)
@@ -388,7 +392,10 @@ def describe(regression: Any) -> Any:
 
 
 def bind(
-    X: ArrayLike | Moments | None, regression: Any, names: Sequence[str] | None = None, interventions: Any = None
+    X: ArrayLike | Moments | Coded | None,
+    regression: Any,
+    names: Sequence[str] | None = None,
+    interventions: Any = None,
 ) -> Regression:
     """The regression joined with the data, for every node with the rows in which it was not set."""
     described = describe(regression)
@@ -404,6 +411,8 @@ def bind(
         raise ValueError(f"X is needed: regression={brief(regression)} holds no data")
     if interventions is None:
         return as_regression(described.bind(X, names))
+    if isinstance(X, Coded):
+        raise ValueError("interventions are for columns of numbers, and X has categories")
     values = as_table(X, rows=2)
     targets = Interventions.of(interventions, names_of(names, values.shape[1], X), len(values))
     return as_regression(described.bind(X, names)) if targets.trivial else Regimes(values, described, targets)

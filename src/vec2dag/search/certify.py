@@ -143,7 +143,8 @@ def certify(score: Score, descent: Descent, best: Candidate, budget: Budget) -> 
 
 def _affords_elimination(score: Score) -> bool:
     """Whether all predecessors can be parents at once: cheap regressions, and rows enough for them."""
-    return score.local.cheap and score.d <= ELIMINATION and score.n >= ROWS_FOR_ELIMINATION * score.d
+    can = score.local.cheap and score.regression.dense
+    return can and score.d <= ELIMINATION and score.n >= ROWS_FOR_ELIMINATION * score.d
 
 
 def _eliminate(score: Score, order: NDArray[np.int64]) -> Candidate:

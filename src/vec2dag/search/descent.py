@@ -7,7 +7,7 @@ import math
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -81,11 +81,11 @@ class Descent(Protocol):
 
 def descent_of(score: Score, hint: NDArray[np.uint8] | None = None, budget: Budget | None = None) -> Descent:
     """The compiled descent where the kernels can compute the score, the general one otherwise."""
-    return LocalDescent(score, hint, budget) if score.statistics is None else CompiledDescent(score, budget)
+    return CompiledDescent(score, budget) if score.regression.has_costing else LocalDescent(score, hint, budget)
 
 
 class CompiledDescent(Stateful):
-    """Descents in the kernels, where linear regressions cost microseconds.
+    """Descents in the kernels, where linear regressions, or counts of categories, cost microseconds.
 
     A selection of parents starts from the one for the neighbouring order and is improved by single additions, removals
     and exchanges, so that a move never loses parents that the new order still allows.
@@ -102,13 +102,14 @@ class CompiledDescent(Stateful):
     def __init__(self, score: Score, budget: Budget | None = None) -> None:
         self.score, self.budget, self.resolution = score, budget or Budget(), resolution(score)
         self.bound = np.full(score.d, np.nan)
+        self.costings = _Costings(score)
 
     def walk(self, order: NDArray[np.int64], A: NDArray[np.uint8] | None = None, seed: int = 0) -> "Walk":
         """A descent from an order and, if given, the parents in ``A`` (d, d) that it allows; to be advanced."""
         order = self.score.constraints.extend(order)
         # Under equal variances what a node can gain at most depends on the others, and thus on the walk.
         bound = self.bound if self.score.criterion.decomposable else np.full(self.score.d, np.nan)
-        return Walk(self.score, order, A, seed, bound, self.resolution)
+        return Walk(self.score, self.costings, order, A, seed, bound, self.resolution)
 
     def select(self, order: NDArray[np.int64]) -> NDArray[np.uint8]:
         """The graph (d, d) with the parents that are selected for an order as it is."""
@@ -136,6 +137,26 @@ class CompiledDescent(Stateful):
         return walk.candidate(), walk.moves
 
 
+class _Costings:
+    """What walks compute costs from: lent to one of them at a time, so that the next finds what it has remembered."""
+
+    def __init__(self, score: Score) -> None:
+        self.score = score
+        self._idle: list[Any] = []
+
+    @contextmanager
+    def lent(self) -> Iterator[Any]:
+        """Context with one that nobody else has."""
+        try:
+            costing = self._idle.pop()
+        except IndexError:
+            costing = self.score.regression.costing()
+        try:
+            yield costing
+        finally:
+            self._idle.append(costing)
+
+
 class Walk(Stateful):
     """One search over orders: a descent, and then perturbations of it, each with a descent of its own.
 
@@ -151,6 +172,7 @@ class Walk(Stateful):
     def __init__(
         self,
         score: Score,
+        costings: _Costings,
         order: NDArray[np.int64],
         A: NDArray[np.uint8] | None,
         seed: int,
@@ -158,8 +180,8 @@ class Walk(Stateful):
         least: float,
     ) -> None:
         d = score.d
-        assert score.statistics is not None
-        groups, _, r = score.statistics[1].shape
+        groups, _, r = (1, d, 1) if score.statistics is None else score.statistics[1].shape
+        self.costings = costings
         self.score, self.resolution, self.quota, self.goal = score, least, 10, 0
         self._lock = threading.Lock()
         self.worth, self.bound = np.zeros((groups, d)), bound
@@ -168,7 +190,8 @@ class Walk(Stateful):
         most = np.minimum(known.max_parents, np.maximum(score.rows - 2, 0))
         required, allowed, *rest = known.arrays
         parents = np.ascontiguousarray(required.T), np.ascontiguousarray(allowed.T), *rest
-        self.problem = (score.statistics, score.compiled, self.worth, self.bound, most, parents)
+        weight = np.ones(1) if score.statistics is None else score.statistics[5]
+        self.problem = (score.compiled, self.worth, self.bound, most, parents, weight)
         place = np.empty(d, np.int64)
         place[order] = np.arange(d)
         self.limits = place
@@ -188,7 +211,8 @@ class Walk(Stateful):
         self.counts = np.zeros(11, np.int64)
         self.counts[_kernels.ROUNDS] = 1 if score.criterion.decomposable else 4
         self.sums = np.zeros(4)
-        self.sums[_kernels.TOTAL] = float(score.link(score.statistics[3]).sum())
+        if score.statistics is not None:
+            self.sums[_kernels.TOTAL] = float(score.link(score.statistics[3]).sum())
         self.stream = np.array([seed], np.uint64)
 
     def advance(
@@ -208,10 +232,10 @@ class Walk(Stateful):
         while True:
             begin = time.perf_counter()
             rules = (sweeps, steps, full, floor, self.resolution, self.quota)
-            with self._lock:
+            with self._lock, self.costings.lent() as costing:
                 done = _kernels.search_orders(
-                    self.problem, self.limits, self.state, self.kept, self.space, self.marks, self.counts, self.sums,
-                    self.stream, rules,
+                    (costing, *self.problem), self.limits, self.state, self.kept, self.space, self.marks, self.counts,
+                    self.sums, self.stream, rules,
                 )  # fmt: skip
             if done:
                 return True

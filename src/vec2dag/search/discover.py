@@ -124,7 +124,7 @@ def _algorithm(algorithm: Any, score: GraphScore, refine: bool) -> Algorithm:
     if score.local is None:
         best: Algorithm = PPO()
     else:
-        compiled = needs_local(score, "algorithm='auto'").statistics is not None
+        compiled = needs_local(score, "algorithm='auto'").regression.has_costing
         gradient = score.has_greedy_order or not refine
         best = Conditional() if gradient else LocalSearch() if compiled else Orders()
     return as_algorithm(algorithm, {"auto": lambda: best, **ALGORITHMS})

@@ -44,7 +44,7 @@ class LocalSearch(Settings):
     orders. A perturbation moves a node and two in its neighbourhood; only nodes whose parents or children changed look
     for better places, so that its cost does not grow with the number of nodes. What is not worse is kept. A chain ends
     after ``patience`` perturbations without improvement; the search ends when ``agree`` chains have ended at the best
-    score, or after ``chains`` of them. It needs linear regression.
+    score, or after ``chains`` of them. It needs linear regression, or a criterion of categories.
 
     Parameters
     ----------
@@ -78,8 +78,11 @@ class LocalSearch(Settings):
     def search(self, score: GraphScore, *, rng: np.random.Generator, start: Start, budget: Budget) -> SearchResult:
         """Search for the DAG with the highest score."""
         scored = needs_local(score, "algorithm='local'")
-        if scored.statistics is None:
-            raise ValueError("algorithm='local' needs regression='linear'; algorithm='orders' takes any regression")
+        if not scored.regression.has_costing:
+            raise ValueError(
+                "algorithm='local' needs regression='linear', or a criterion of categories; algorithm='orders' takes "
+                "any regression"
+            )
         d, least = scored.d, resolution(scored)
         patience = self.patience or PATIENCE + d // 2
         chains = self.chains or (CHAINS if d <= FEW else FEW_CHAINS if d <= MANY else 1)
