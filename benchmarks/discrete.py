@@ -57,6 +57,8 @@ class Networks:
         for line in map(json.loads, lines):
             if line["key"] == key and ("edges" in line["run"] or line["limit"] >= self.limit):
                 return dict(line["run"])
+        if not self.limit:
+            return {"problem": "not run"}
         run = self._run([self.python, RUNNER, "search", name, rows, method, self.file])
         with self.found.open("a") as out:
             out.write(json.dumps({"key": key, "limit": self.limit, "run": run}) + "\n")
@@ -73,6 +75,8 @@ class Networks:
         )
         if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
             return {"problem": f"over {limit} s"}
+        if done.returncode < 0:
+            raise RuntimeError(f"signal {-done.returncode} ended {command}")
         if done.returncode:
             return {"problem": done.stderr.strip().splitlines()[-1][:80]}
         return dict(json.loads(done.stdout.strip().splitlines()[-1]))
@@ -137,7 +141,7 @@ def searches(networks: Networks) -> Part:
     notes = (
         "Log BDeu with a prior of 10 rows / pairs that differ from the CPDAG of the network / seconds of processor. "
         "The default has a prior of one row, and its score here is that of its graph under the prior of ten. The last "
-        "column: no other package's score is above that of the first.",
+        "column: no other score, of those that there are, is above that of the first.",
     )
     return Part([Table("Searches beside pgmpy and causal-learn", columns, rows, notes)], records)
 
@@ -272,9 +276,7 @@ def main() -> None:
     parser.add_argument("--python", type=Path, default=Path(".venv-discrete/bin/python"), help="has the other packages")
     parser.add_argument("--networks", nargs="+", metavar="NAME", help="these only")
     parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument(
-        "--limit", type=float, default=200.0, help="seconds of processor for a search of another package"
-    )
+    parser.add_argument("--limit", type=float, default=200.0, help="seconds for a search of a peer; 0: kept ones only")
     parser.add_argument("--results", type=Path, default=RESULTS)
     args = parser.parse_args()
     for name in args.parts or PARTS:
