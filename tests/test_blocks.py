@@ -7,7 +7,18 @@ import numpy as np
 import pytest
 from oracles import all_dags
 
-from vec2dag import ALIAS, BIC, DataWarning, DegenerateGaussian, Moments, Score, cpdag, exact_search
+from vec2dag import (
+    ALIAS,
+    BIC,
+    DataWarning,
+    DegenerateGaussian,
+    Moments,
+    Score,
+    bootstrap,
+    cpdag,
+    effects,
+    exact_search,
+)
 from vec2dag.columns import Coded, Columns, coded
 from vec2dag.scores.blocks import BlocksOnTable, indicators
 
@@ -171,3 +182,33 @@ def test_nonsense_about_codes_is_not_said():
     assert "'drug' = 'same'" in said
     assert "distinct values" not in said
     assert "scales" not in said
+
+
+def test_total_effects_are_refused_by_the_names_of_the_categories():
+    frame = mixed()
+    model = ALIAS(random_state=0).fit(frame)
+    samples = bootstrap(ALIAS(random_state=0), frame, 3, random_state=0)
+    for of in (model, samples):
+        with pytest.raises(ValueError, match="total effects are of graphs of numbers, and 'drug', 'sex', 'cured' are"):
+            effects(of, "a", "dose")
+
+
+def test_score_of_no_rows_is_refused():
+    model = ALIAS(random_state=0).fit(mixed())
+    with pytest.raises(ValueError, match="at least one row"):
+        model.score(mixed().iloc[:0])
+
+
+def test_hardly_any_rows_have_a_score_and_a_warning():
+    frame = mixed(3, seed=1).assign(sex=["f", "m", "f"], drug=["x", "y", "x"])[["a", "drug", "dose", "sex"]]
+    with pytest.warns(DataWarning, match="The table has 3 rows for 4 columns: nothing can be concluded"):
+        model = ALIAS(random_state=0).fit(frame)
+    assert abs(model.score_) < 100.0
+    assert not model.adjacency_matrix_.any()
+
+
+def test_columns_may_be_named_again_that_are_categories_already():
+    table = coded(mixed())
+    assert ALIAS(categorical=["drug"]).fit(table).get_params()["categorical"] == ["drug"]
+    with pytest.raises(ValueError, match="no effect on a table that is coded"):
+        ALIAS(categorical=["a"]).fit(table)

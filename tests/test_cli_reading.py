@@ -240,3 +240,14 @@ def test_nothing_steers_the_terminal(refused, run, tmp_path):
     result = run("discover", tmp_path / "t.csv", *out)
     assert all(line.isprintable() for line in (result.out + result.err).split("\n"))
     assert read_graph(tmp_path / "out" / "graph.json")[1] == names, "files keep names exact"
+
+
+def test_run_json_has_the_columns_that_were_named_as_categories(tmp_path):
+    rng = np.random.default_rng(0)
+    table = np.column_stack([rng.integers(0, 3, 80), rng.standard_normal(80)])
+    file = tmp_path / "t.csv"
+    file.write_text("ward,x\n" + "\n".join(f"{int(a)},{b:.3f}" for a, b in table), encoding="utf-8")
+    assert main(["discover", str(file), "-o", str(tmp_path / "o"), "--categorical", "ward", "--quiet"]) == 0
+    run = json.loads((tmp_path / "o" / "run.json").read_text(encoding="utf-8"))
+    assert run["parameters"]["categorical"] == ["ward"]
+    assert main(["report", str(tmp_path / "o"), "--data", str(file), "--categorical", "ward"]) == 2

@@ -489,3 +489,18 @@ def test_simulated_interventions_cut_the_causes(rng):
         assert abs(correlation[0][1, 2]) > 0.2
     fewer = data.hide(1, np.random.default_rng(0))
     assert fewer.meta["interventions"].names == fewer.names
+
+
+def test_interventions_that_set_nothing_are_said_to():
+    X = np.random.default_rng(0).standard_normal((60, 3))
+    with pytest.warns(DataWarning, match="nothing was set in any row"):
+        model = ALIAS(random_state=0).fit(X, interventions=[None] * 60)
+    assert model.interventions_ is None
+
+
+def test_samples_of_a_model_with_interventions_need_them_too():
+    X = np.random.default_rng(0).standard_normal((60, 3))
+    model = ALIAS(random_state=0).fit(X, interventions=[0] * 20 + [None] * 40)
+    with pytest.raises(ValueError, match="fitted with interventions, which its samples need too"):
+        bootstrap(model, X, 2, random_state=0)
+    assert bootstrap(model, X, 2, random_state=0, interventions=[0] * 20 + [None] * 40).n_samples == 2

@@ -721,7 +721,7 @@ def test_what_is_said_about_a_model_comes_before_what_it_says(model, table):
     for told in ("table.csv", *notes, about["command"]):
         assert told in text
     (lack,) = source.lacking
-    assert "vec2dag bootstrap some/table.csv -o BOOT, then vec2dag report DIR BOOT" in lack
+    assert "vec2dag bootstrap some/table.csv -o BOOT with the options of this fit, then vec2dag report DIR BOOT" in lack
     assert source.run["rows"] == 300
     (lack,) = of_model(model, table).lacking
     assert "bootstrap(model, X)" in lack

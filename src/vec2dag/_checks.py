@@ -472,8 +472,8 @@ def data_warnings(
     if few:
         counted = listing(f"'{shown(labels[i])}' ({k})" for i, k in few)
         sentences.append(
-            f"Columns with very few distinct values: {counted}; they are treated as "
-            "continuous numbers: trust the directions of their edges least, or leave them out."
+            f"Columns with very few distinct values: {counted}; they are treated as continuous numbers: trust the "
+            "directions of their edges least, or name them as categories (categorical=[...], --categorical)."
         )
     return sentences
 

@@ -1160,7 +1160,7 @@ def cost_with_blocks(costing, x, joins):
                 cost += math.log(value)
     n = settings[1]
     # With as many columns as rows nothing is left to explain.
-    if given + before + own > n - 2.0:
+    if given + before > 0.0 and given + before + own > n - 2.0:
         return MOST_COST
     return cost + settings[0] * own * (given + before) * math.log(n) / n
 

@@ -217,8 +217,7 @@ def coded(X: Any, categorical: Any = "auto", names: Sequence[str] | None = None)
     if isinstance(X, Coded):
         d = len(X.columns.names)
         labels = X.columns.names if names is None else check_names(names, d)
-        listed = _listed(categorical, labels)
-        if listed:
+        if not X.columns.categorical[sorted(_listed(categorical, labels))].all():
             raise ValueError(f"categorical={brief(categorical)} has no effect on a table that is coded already")
         return Coded(X.values, replace(X.columns, names=labels))
     found = _columns_of(X)
@@ -279,6 +278,11 @@ def coded_warnings(table: Coded) -> list[str]:
     names, category = table.columns.names, table.columns.categorical
     numeric, n = np.flatnonzero(~category), len(table.values)
     sentences = []
+    if numeric.size < n <= len(names):
+        sentences.append(
+            f"The table has {n} rows for {len(names)} columns: nothing can be concluded from so few, several times as "
+            "many rows as columns are needed."
+        )
     if numeric.size:
         sentences += data_warnings(table.values[:, numeric], [names[k] for k in numeric], reads_units=False)
     same: dict[bytes, list[str]] = {}

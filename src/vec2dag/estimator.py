@@ -856,6 +856,8 @@ class ALIAS(BaseEstimator):
         categories = self.columns_.categorical.any()
         if categories:
             values = self.columns_.encode(X)
+            if not len(values):
+                raise ValueError("score(X) needs at least one row, and X has none")
         else:
             with warnings.catch_warnings():
                 # Names may have been given beside an array: that the next array has none is no surprise.

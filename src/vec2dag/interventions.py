@@ -177,6 +177,8 @@ class Interventions:
 
     def doubts(self) -> list[str]:
         """What cannot be learned, a sentence each."""
+        if self.trivial:
+            return ["interventions say that nothing was set in any row: this is a fit without any"]
         few = [self.names[j] for j in np.flatnonzero(~self.learnable)]
         if not few:
             return []

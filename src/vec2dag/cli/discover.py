@@ -356,6 +356,7 @@ def model_parameters(arguments: argparse.Namespace) -> dict[str, Any]:
         "refine": not arguments.no_refine,
         "standardize": arguments.standardize,
         "missing": arguments.missing,
+        "categorical": arguments.categorical or "auto",
         "time_budget": arguments.time_budget,
         "checkpoint": arguments.checkpoint,
         "n_jobs": arguments.jobs,

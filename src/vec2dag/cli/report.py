@@ -63,6 +63,7 @@ def _with_table(source: Any, arguments: argparse.Namespace) -> Any:
     from dataclasses import replace
 
     from .._checks import quoted
+    from ..columns import Coded
     from ..files.atomic import InputError
 
     if not arguments.columns:
@@ -70,6 +71,11 @@ def _with_table(source: Any, arguments: argparse.Namespace) -> Any:
     X, names, notes = load_table(arguments)
     for note in notes:
         say(f"warning: {note}")
+    if isinstance(X, Coded):
+        raise InputError(
+            f"--data {arguments.data}: what a table adds to a page is for columns of numbers, and "
+            f"{quoted(X.columns.by_name)} are categories; discover --report makes the page together with the fit"
+        )
     if missing := [name for name in source.nodes if name not in names]:
         raise InputError(f"--data {arguments.data} lacks columns of the graph: {quoted(missing)}")
     told = source.with_table(X[:, [names.index(name) for name in source.nodes]], f"--data {arguments.data}")

@@ -139,6 +139,8 @@ def bootstrap(
     prototype = _prototype(model)
     entropy = _entropy(random_state)
     X, interventions = without_targets(X, interventions)
+    if interventions is None and getattr(model, "interventions_", None) is not None:
+        raise ValueError("the model was fitted with interventions, which its samples need too: give interventions=...")
     names = _names_of_fit(model, X) if names is None else names
     X, names, columns = _with_categories(prototype, X, names)
     rows = needs_rows(prototype.get_params(deep=False))

@@ -15,6 +15,7 @@ from scipy import stats
 from scipy.linalg import solve_triangular
 
 from .._checks import brief, quoted, share
+from ..columns import Columns
 from ..graph import as_adjacency, topological_order
 from ..moments import Moments
 
@@ -193,6 +194,7 @@ def effects(of: Any, i: int | str, j: int | str, *, data: Any = None, level: flo
         _refuse_data(data, "a bootstrap, which come from its samples")
         if not of.linear:
             raise ValueError("total effects are of linear graphs, and the regressions of this bootstrap are not linear")
+        _refuse_categories(of.columns)
         a, b = column_at(i, "i", of.names), column_at(j, "j", of.names)
         return _over_samples(of.total_effects(a, b), level)
     A, W, names, moments = _graph(of, data)
@@ -230,6 +232,7 @@ def _graph(of: Any, data: Any) -> tuple[NDArray[np.uint8], NDArray[np.float64], 
         _refuse_data(data, "a fitted model, which come from the table of the fit")
         if not of.edges_.linear:
             raise ValueError("total effects are of linear graphs, and the regressions of this model are not linear")
+        _refuse_categories(of.columns_)
         return of.adjacency_matrix_, of.weights_, of.moments_.names, of.node_moments_
     if not isinstance(of, tuple | list) or len(of) != 2:
         raise ValueError(f"effects are of a Bootstrap, a fitted ALIAS, or a pair (A, W), got {brief(of)}")
@@ -240,6 +243,14 @@ def _graph(of: Any, data: Any) -> tuple[NDArray[np.uint8], NDArray[np.float64], 
         raise ValueError("W must be 0 where A has no edge")
     moments = data if data is None or isinstance(data, Moments) else Moments.of(data)
     return A, W, len(A), moments
+
+
+def _refuse_categories(columns: Columns | None) -> None:
+    if columns is not None and columns.by_name:
+        raise ValueError(
+            f"total effects are of graphs of numbers, and {quoted(columns.by_name)} are categories; coefficients "
+            "between numbers, with categories among the parents, are in edges_"
+        )
 
 
 def _refuse_data(data: Any, of: str) -> None:

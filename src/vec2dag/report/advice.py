@@ -27,7 +27,7 @@ ADVICE: tuple[tuple[str, str], ...] = (
     (
         "very few distinct values",
         "Do not rely on the directions of their edges. Codes without an order, such as kinds or places, mean nothing "
-        "as numbers: leave them out, or make a column of yes and no for each.",
+        "as numbers: --categorical COLUMN treats them as categories.",
     ),
     (
         "assumes equal noise variances",

@@ -223,13 +223,15 @@ def _lacking(source: Source, folder: str | None) -> list[str]:
     """What a source does not have, and how to get it: with the command line if it is of a folder, else with Python."""
     again, data = f"vec2dag report {folder}", shown(source.title) or "TABLE"
     sentences = []
-    if source.summary.get("columns") is None:
+    if source.summary.get("columns") is None and source.run.get("levels"):
+        sentences.append("Distributions and correlations of the columns: they are shown of tables of numbers only.")
+    elif source.summary.get("columns") is None:
         how = "report(model, X) has them" if folder is None else f"{again} --data {data} computes them from the table"
         sentences.append(f"Distributions and correlations of the columns: {how}.")
     if source.summary.get("history") is None and not source.consensus:
         sentences.append("The course of the search: there is no record of it.")
     if not source.pairs:
-        how = f"vec2dag bootstrap {data} -o BOOT, then {again} BOOT shows it"
+        how = f"vec2dag bootstrap {data} -o BOOT with the options of this fit, then {again} BOOT shows it"
         how = "report(model, X, bootstrap(model, X)) shows it" if folder is None else how
         sentences.append(f"How sure the edges are: {how}.")
     return sentences
