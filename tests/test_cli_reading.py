@@ -133,8 +133,8 @@ def test_text_below_the_first_rows_is_named_with_what_to_do(refused, discover, t
     text = "a,b,kind\n" + "".join(f"{k % 7},{k % 5 + 0.5},{k % 3}\n" for k in range(300)) + "1,2,other\n"
     (tmp_path / "t.csv").write_text(text)
     err = refused("discover", tmp_path / "t.csv", "-o", tmp_path / "out")
-    assert "'kind' (line 302: 'other'); --exclude 'kind'" in err
-    assert "--categorical 'kind' reads it as categories" in err
+    assert "in 'kind' (300 of 301; line 302: 'other'); leave cells empty" in err
+    assert "--categorical 'kind' reads all as categories" in err
     assert discover(text, "--categorical", "kind")[0] == ("a", "b", "kind")
 
 

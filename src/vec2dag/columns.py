@@ -27,6 +27,7 @@ __all__ = [
     "coded",
     "coded_warnings",
     "has_categories",
+    "is_mixed",
     "level_text",
     "names_rows_of",
     "rows_of",
@@ -36,6 +37,8 @@ Level = str | bool | int | float
 
 # Text of which more than half of the rows, and more than so many, have one of their own names rows: it is no category.
 FEW_LEVELS = 10
+# Where so many of the values are numbers, text among them is a mistake rather than a level.
+MOSTLY_NUMBERS = 0.8
 # Different numbers that a column may have to be taken for one of categories because all others are.
 MOST_NUMBERS = 32
 # Rows that a level should have on average.
@@ -503,6 +506,11 @@ def as_level(level: Any) -> Level:
     if isinstance(level, bool | str):
         return level
     return int(level) if float(level).is_integer() else float(level)
+
+
+def is_mixed(numeric: int, values: int) -> bool:
+    """Whether so many numbers among so many values are too many for a column of categories, and too few for numbers."""
+    return MOSTLY_NUMBERS * values <= numeric < values
 
 
 def names_rows_of(levels: Sequence[Level], rows: int) -> bool:
