@@ -148,6 +148,25 @@ def test_missing_values_of_categories_are_refused_or_their_rows_left_out(refused
     assert discover(text, "--missing", "drop")[0] == ("a", "kind")
 
 
+def test_parquet_and_a_first_column_of_text(run, tmp_path):
+    pandas, _ = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    frame = pandas.DataFrame({"sex": ["f", "m", "m"] * 20, "bp": _values()[:, 0], "truth": [True, False] * 30})
+    frame.to_parquet(tmp_path / "t.parquet")
+    frame.astype({"sex": "category"}).to_parquet(tmp_path / "d.parquet")
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    for file in ("t.parquet", "d.parquet", "t.csv"):
+        assert run("discover", tmp_path / file, "-o", tmp_path / "out", "-q").code == 0
+        levels = json.loads((tmp_path / "out" / "run.json").read_text())["levels"]
+        assert levels == {"sex": ["f", "m"], "truth": [False, True]}
+
+
+def test_a_column_without_values_is_named(refused, tmp_path):
+    (tmp_path / "t.csv").write_text("a,empty,b\n" + "".join(f"{a},,{b}\n" for a, b, _ in _values()))
+    for missing in ("refuse", "drop"):
+        err = refused("discover", tmp_path / "t.csv", "-o", tmp_path / "out", "--missing", missing)
+        assert "no value in any row of 'empty'; --exclude 'empty' leaves them out" in err
+
+
 def test_names_of_rows_are_no_categories(refused, discover, tmp_path):
     text = "a,who,b\n" + "".join(f"{k % 7},person {k},{k % 5}\n" for k in range(40))
     (tmp_path / "t.csv").write_text(text)

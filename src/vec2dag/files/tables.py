@@ -294,7 +294,7 @@ class Complete:
         if empty := [f"'{shown(label)}'" for label, k in counts if k == self.rows]:
             columns = " ".join(empty[:8]) + " ..." * (len(empty) > 8)
             raise InputError(
-                f"{self.name}: no value in any row of {listing(empty)}; --exclude {columns} leaves out what is empty"
+                f"{self.name}: no value in any row of {listing(empty)}; --exclude {columns} leaves them out"
             )
         where = listing(f"'{shown(label)}' ({k} NaN)" for label, k in counts if k)
         if not self.drop:
