@@ -430,7 +430,7 @@ def test_columns_are_selected_in_the_order_asked(put):
         (b"a,b\n1,\x81\n", r"not UTF-8 text \(byte 0x81\); --encoding"),
         (b"a,b\n1,2" + b"3" * 70_000 + b"\n\xe9,1\n", r"not UTF-8 text \(byte 0xe9\); --encoding latin-1"),
         ("a,b\n1,2\x00\n", "NUL bytes.*--encoding utf-16-le"),
-        ("a,b\n1,male\n", "--exclude 'b' leaves them out"),
+        ("a,b\n1,male\n", "--exclude 'b' leaves out what is no number"),
         ("id,a\nx,1\nx,2\n", r"'id' \(line 3: 'x'\), which are no row names as they repeat; --exclude 'id'"),
         ("a,day\n1,2020-01-01\n2,2020-01-02\n", r"'day' \(line 2: '2020-01-01'\); --exclude 'day'"),
         ("a;b\n1,234;2\n5,678;3\n", r"'a' \(line 2: '1,234'\).*--decimal"),

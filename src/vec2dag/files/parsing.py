@@ -202,7 +202,7 @@ class Parser:
         if len(cells) == width + 1 and not cells[-1].strip():
             cells.pop()
             return True
-        if cells[0].lstrip().startswith("#"):
+        if is_comment(cells, width):
             self.comments += 1
             return False
         end = "is the first line a title?" if width == 1 else "is it truncated?"
@@ -231,6 +231,11 @@ class Parser:
             f"most values are numbers and others are text in {found}; leave cells empty where a value is missing; "
             f"--categorical {columns} reads all as categories, --exclude leaves columns out{_without_comments(text)}"
         )
+
+
+def is_comment(cells: list[str], width: int) -> bool:
+    """Whether a row that has not as many cells as others is a remark."""
+    return len(cells) != width and cells[0].lstrip().startswith("#")
 
 
 def is_number(cell: str) -> bool:

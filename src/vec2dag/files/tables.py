@@ -18,7 +18,18 @@ from ..columns import Coded, Columns, Level, as_level, coded, is_mixed, names_ro
 from .arrays import load_matrix
 from .atomic import InputError, PathLike, write_atomically
 from .opening import MAX_MEMORY, Opened, check_memory, checked_names, opened, reason
-from .parsing import Parser, TextFound, Unnamed, has_header, has_row_names, how_marked, is_data, is_number, names_rows
+from .parsing import (
+    Parser,
+    TextFound,
+    Unnamed,
+    has_header,
+    has_row_names,
+    how_marked,
+    is_comment,
+    is_data,
+    is_number,
+    names_rows,
+)
 from .text import TRUTHS, Numbers, Row, Rows, has_marks, numbers_of, read_rows
 
 Table = tuple[NDArray[np.float64], tuple[str, ...]]
@@ -392,7 +403,8 @@ def _is_text(i: int, rows: list[Row], name: str, options: Options, numbers: Numb
     """Whether a column holds text, or true and false, as far as its first rows show; or is said or known to."""
     if i in options.text or name in options.listed:
         return True
-    cells = [cells[i].strip() for _, cells in rows if i < len(cells)]
+    width = max((len(cells) for _, cells in rows), default=0)
+    cells = [cells[i].strip() for _, cells in rows if i < len(cells) and not is_comment(cells, width)]
     values = [numbers.value(cell) for cell in cells]
     if None in values:
         # what somebody who knows the marks could read is no text
