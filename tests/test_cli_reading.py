@@ -133,8 +133,8 @@ def test_text_below_the_first_rows_is_named_with_what_to_do(refused, discover, t
     text = "a,b,kind\n" + "".join(f"{k % 7},{k % 5 + 0.5},{k % 3}\n" for k in range(300)) + "1,2,other\n"
     (tmp_path / "t.csv").write_text(text)
     err = refused("discover", tmp_path / "t.csv", "-o", tmp_path / "out")
-    assert "'kind' (line 302: 'other'); --exclude 'kind'" in err
-    assert "--categorical 'kind' reads it as categories" in err
+    assert "in 'kind' (300 of 301; line 302: 'other'); leave cells empty" in err
+    assert "--categorical 'kind' reads all as categories" in err
     assert discover(text, "--categorical", "kind")[0] == ("a", "b", "kind")
 
 
@@ -146,6 +146,25 @@ def test_missing_values_of_categories_are_refused_or_their_rows_left_out(refused
     err = refused("discover", tmp_path / "t.csv", "-o", tmp_path / "out", "--missing", "em")
     assert "missing='em' is for columns of numbers, and 'kind' are categories: missing='drop'" in err
     assert discover(text, "--missing", "drop")[0] == ("a", "kind")
+
+
+def test_parquet_and_a_first_column_of_text(run, tmp_path):
+    pandas, _ = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    frame = pandas.DataFrame({"sex": ["f", "m", "m"] * 20, "bp": _values()[:, 0], "truth": [True, False] * 30})
+    frame.to_parquet(tmp_path / "t.parquet")
+    frame.astype({"sex": "category"}).to_parquet(tmp_path / "d.parquet")
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    for file in ("t.parquet", "d.parquet", "t.csv"):
+        assert run("discover", tmp_path / file, "-o", tmp_path / "out", "-q").code == 0
+        levels = json.loads((tmp_path / "out" / "run.json").read_text())["levels"]
+        assert levels == {"sex": ["f", "m"], "truth": [False, True]}
+
+
+def test_a_column_without_values_is_named(refused, tmp_path):
+    (tmp_path / "t.csv").write_text("a,empty,b\n" + "".join(f"{a},,{b}\n" for a, b, _ in _values()))
+    for missing in ("refuse", "drop"):
+        err = refused("discover", tmp_path / "t.csv", "-o", tmp_path / "out", "--missing", missing)
+        assert "no value in any row of 'empty'; --exclude 'empty' leaves them out" in err
 
 
 def test_names_of_rows_are_no_categories(refused, discover, tmp_path):

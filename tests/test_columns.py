@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from vec2dag import ALIAS
 from vec2dag.columns import Coded, Columns, coded, has_categories
 
 pandas = pytest.importorskip("pandas")
@@ -100,8 +101,44 @@ def test_text_that_names_rows_is_no_category():
 
 def test_what_is_neither_is_refused_by_name():
     X = frame(3).assign(when=pandas.date_range("2020-01-01", periods=3), what=[[1], [2], [3]])
-    with pytest.raises(ValueError, match="not numbers or categories: 'when', 'what'"):
+    with pytest.raises(
+        ValueError,
+        match=r"not numbers or categories: 'when' \(datetime64.*; days since the first are numbers\), 'what' \(list, ",
+    ):
         coded(X)
+    X = frame(3).assign(long=pandas.to_timedelta([1, 2, 3], unit="s"), plane=[1j, 2j, 3j])
+    with pytest.raises(ValueError, match=r"'long' \(timedelta64.*seconds.*'plane' \(complex128; give real and imag"):
+        coded(X)
+
+
+def test_intervals_and_other_objects_are_levels_where_the_type_says_so():
+    x = np.array([1.0, 9.0, 5.0, 2.0, np.nan])
+    X = pandas.DataFrame({"cut": pandas.cut(x, [0, 3, 6, 10]), "y": x})
+    X["day"] = pandas.Categorical(pandas.to_datetime(["2020-01-02", None, "2020-01-01", "2020-01-02", "2020-01-01"]))
+    table = coded(X)
+    assert table.columns.levels[0] == tuple(map(str, X["cut"].cat.categories))
+    np.testing.assert_array_equal(table.values[:, 0], [0, 2, 1, 0, np.nan])
+    np.testing.assert_array_equal(table.values[:, 2], [1, np.nan, 0, 1, 0])
+    np.testing.assert_array_equal(table.columns.encode(X), table.values)
+
+
+def test_a_word_among_numbers_is_a_mistake():
+    ages = [20 + k % 50 for k in range(400)]
+    for cells in ([*ages[:7], "unknown", *ages[8:]], [*map(str, ages[:7]), "unknown", *map(str, ages[8:])]):
+        X = frame(400).assign(age=pandas.Series(cells, dtype=object))
+        with pytest.raises(ValueError, match=r"'age' \(399 of 400; row 7: 'unknown'\); give None or NaN"):
+            coded(X)
+        assert "unknown" in coded(X, ["age"]).columns.by_name["age"]
+        assert "unknown" in coded(X.astype({"age": "category"})).columns.by_name["age"]
+
+
+def test_a_lazy_frame_is_told_to_become_a_table():
+    polars = pytest.importorskip("polars")
+    with pytest.raises(TypeError, match=r"X\.collect\(\)"):
+        ALIAS().fit(polars.LazyFrame({"a": [1.0, 2.0, 4.0], "b": [2.0, 1.0, 0.0]}))
+
+
+def test_text_is_not_numeric():
     with pytest.raises(ValueError, match="not numeric: 'text'"):
         coded(frame(), None)
 

@@ -310,7 +310,7 @@ def test_a_run_over_its_memory_fails_alone(tmp_path):
     greedy = Run("greedy", "sampling", {"count": 10**8})  # vectors of 15 numbers: 12 GB
     found = Store(tmp_path)
     jobs = [Job("toy", 0, greedy), Job("toy", 0, EQUAL)]
-    runner.run_all(jobs, found, Limits(peers=NOWHERE, memory=2.0), lambda line: None)
+    runner.run_all(jobs, found, Limits(peers=NOWHERE, memory=4.0), lambda line: None)
     assert "Unable to allocate" in found.get(**jobs[0].fields)["error"]
     assert found.get(**jobs[1].fields)["status"] == "ok"
 

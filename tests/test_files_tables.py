@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from vec2dag._checks import check_values
+from vec2dag.columns import Columns
 from vec2dag.files.atomic import InputError, check_writable
 from vec2dag.files.tables import read_coded, read_table, write_table
 
@@ -262,7 +263,7 @@ def test_rows_with_missing_values(put, tmp_path):
     assert said == "left out 2 of 4 rows, with missing values in 'a' (1 NaN), 'b' (2 NaN)"
     with pytest.raises(InputError, match=r"'b' \(2 NaN\); --missing drop leaves out the 2 row\(s\) of 4"):
         read_table(path, missing="refuse")
-    with pytest.raises(InputError, match=r"every row has a missing value, in 'b' \(2 NaN\); --exclude"):
+    with pytest.raises(InputError, match=r"no value in any row of 'b'; --exclude 'b' leaves them out"):
         read_table(put("a,b\n1,\n2,\n"), missing="drop")
     with pytest.raises(ValueError, match="missing='guess' is unknown"):
         read_table(path, missing="guess")
@@ -429,7 +430,7 @@ def test_columns_are_selected_in_the_order_asked(put):
         (b"a,b\n1,\x81\n", r"not UTF-8 text \(byte 0x81\); --encoding"),
         (b"a,b\n1,2" + b"3" * 70_000 + b"\n\xe9,1\n", r"not UTF-8 text \(byte 0xe9\); --encoding latin-1"),
         ("a,b\n1,2\x00\n", "NUL bytes.*--encoding utf-16-le"),
-        ("a,b\n1,male\n", "--exclude 'b' leaves out"),
+        ("a,b\n1,male\n", "--exclude 'b' leaves out what is no number"),
         ("id,a\nx,1\nx,2\n", r"'id' \(line 3: 'x'\), which are no row names as they repeat; --exclude 'id'"),
         ("a,day\n1,2020-01-01\n2,2020-01-02\n", r"'day' \(line 2: '2020-01-01'\); --exclude 'day'"),
         ("a;b\n1,234;2\n5,678;3\n", r"'a' \(line 2: '1,234'\).*--decimal"),
@@ -725,3 +726,65 @@ def test_types_of_arrow_say_what_is_a_category(tmp_path, suffix):
     table = read_coded(file)
     assert table.columns.levels == (None, ("1", "2"), (False, True), ("u", "v"))
     np.testing.assert_array_equal(table.values, [[0.5, 0, 1, 0], [1.5, 1, 0, 1], [2.5, np.nan, 1, 0]])
+
+
+def column_csv(tmp_path, cells, **options):
+    return coded_csv(tmp_path, "a,t\n" + "".join(f"{k % 7},{cell}\n" for k, cell in enumerate(cells)), **options)
+
+
+@pytest.mark.parametrize("listed", ["auto", ["sex"]])
+def test_a_first_column_of_text_is_a_category_unless_it_names_rows(tmp_path, listed):
+    rows = [f"{'fm'[k % 2]},{k % 5}\n" for k in range(300)]
+    table = coded_csv(tmp_path, "sex,bp\n" + "".join(rows), categorical=listed)
+    assert table.columns == Columns(("sex", "bp"), (("f", "m"), None))
+    words = coded_csv(tmp_path, "sex,cough\n" + "".join(f"{'fm'[k % 2]},{'yn'[k % 3 % 2]}\n" for k in range(30)))
+    assert words.columns.levels == (("f", "m"), ("n", "y"))
+    late = "".join(f"place {k % 250},{k}\n" for k in range(900))
+    assert len(coded_csv(tmp_path, "where,bp\n" + late).columns.by_name["where"]) == 250
+    names = "sex,bp\n" + "".join(f"row {k},{k % 5}\n" for k in range(30))
+    if listed == "auto":
+        with pytest.warns(UserWarning, match="took 'sex'.*for row names"):
+            assert coded_csv(tmp_path, names).columns.names == ("bp",)
+    else:
+        assert len(coded_csv(tmp_path, names, categorical=listed).columns.by_name["sex"]) == 30
+
+
+@pytest.mark.parametrize("word", ["unknown", "-", "<20"])
+@pytest.mark.parametrize("row", [3, 350])
+@pytest.mark.parametrize("step", [1, 0.001])
+def test_a_word_among_numbers_is_a_mistake(tmp_path, word, row, step):
+    ages = [word if k == row else str(20 + step * (k * 7 % 397)) for k in range(400)]
+    with pytest.raises(InputError, match=rf"'t' \(399 of 400; line {row + 2}: '{word}'\).*--categorical 't'"):
+        column_csv(tmp_path, ages)
+    assert word in read_coded(tmp_path / "t.csv", categorical=["t"]).columns.by_name["t"]
+    few = [word if k < 90 else str(k % 3) for k in range(400)]
+    assert column_csv(tmp_path, few).columns.levels[1] == tuple(sorted(["0", "1", "2", word]))
+
+
+@pytest.mark.parametrize(
+    ("cells", "levels"),
+    [
+        ([""] * 220 + ["b"] * 100 + ["c"] * 100, ("b", "c")),
+        ([""] * 220 + ["True"] * 100 + ["false"] * 100, (False, True)),
+        (["007"] * 210 + ["b"] * 100, ("007", "b")),
+        (["1"] * 210 + ["0"] * 20 + ["True", "TRUE", "false"], (False, True)),
+        (["1", "2"] * 110, None),
+    ],
+)
+def test_the_order_of_rows_decides_nothing(tmp_path, cells, levels):
+    for order in (cells, cells[::-1]):
+        table = column_csv(tmp_path, order)
+        assert table.columns.levels == (None, levels)
+        decoded = [{"true": True, "false": False, "1": True, "0": False}.get(c.lower()) for c in order]
+        if levels == (False, True):
+            assert table.decoded()["t"] == decoded
+
+
+def test_a_pipe_is_not_read_again(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    text = "a,t\n" + "1,\n" * 300 + "2,word\n"
+    writer = threading.Thread(target=(tmp_path / "pipe").write_text, args=(text,))
+    writer.start()
+    with pytest.raises(InputError, match=r"'t' \(line 302: 'word'\).*--categorical 't' reads it as categories"):
+        read_coded(tmp_path / "pipe")
+    writer.join()

@@ -311,10 +311,25 @@ def frame_labels(X: Any) -> list[Any] | None:
         except (TypeError, ValueError):
             numeric = False
         if not numeric:
-            bad.append(str(label))
+            bad.append(not_numeric(str(label), X[label]))
     if bad:
-        raise ValueError(f"columns must be numeric; not numeric: {quoted(bad)}")
+        raise ValueError(f"columns must be numeric; not numeric: {listing(bad)}")
     return labels
+
+
+def not_numeric(name: str, column: Any) -> str:
+    """A column that holds no numbers, with its type and what to do about it."""
+    values = np.asarray(column)
+    kind, example = values.dtype.kind, next((cell for cell in values.tolist() if cell is not None), None)
+    if kind == "M":
+        what = f"{values.dtype}; days since the first are numbers"
+    elif kind == "m":
+        what = f"{values.dtype}; their seconds are numbers"
+    elif kind == "c":
+        what = f"{values.dtype}; give real and imaginary parts as columns each"
+    else:
+        what = f"{type(example).__name__}, such as {brief(example)}; leave it out"
+    return f"'{shown(name)}' ({what})"
 
 
 def is_constant(X: NDArray[np.float64]) -> NDArray[np.bool_]:

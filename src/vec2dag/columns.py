@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._checks import as_numbers, brief, check_names, data_warnings, default_names, listing, quoted, shown
+from ._checks import as_numbers, brief, check_names, data_warnings, default_names, listing, not_numeric, quoted, shown
 
 __all__ = [
     "Coded",
@@ -27,6 +27,7 @@ __all__ = [
     "coded",
     "coded_warnings",
     "has_categories",
+    "is_mixed",
     "level_text",
     "names_rows_of",
     "rows_of",
@@ -36,6 +37,8 @@ Level = str | bool | int | float
 
 # Text of which more than half of the rows, and more than so many, have one of their own names rows: it is no category.
 FEW_LEVELS = 10
+# Where so many of the values are numbers, text among them is a mistake rather than a level.
+MOSTLY_NUMBERS = 0.8
 # Different numbers that a column may have to be taken for one of categories because all others are.
 MOST_NUMBERS = 32
 # Rows that a level should have on average.
@@ -109,7 +112,7 @@ class Columns:
                 values[:, k] = as_numbers(_array(column), f"column '{shown(name)}'")
                 continue
             place = {level: code for code, level in enumerate(levels)}
-            cells = [_plain(cell) for cell in _array(column).tolist()]
+            cells = _cells(column)
             strange = {level_text(cell): None for cell in cells if cell is not None and cell not in place}
             if strange:
                 raise ValueError(
@@ -226,24 +229,29 @@ def coded(X: Any, categorical: Any = "auto", names: Sequence[str] | None = None)
     labels = check_names(labels if names is None else names, d)
     listed = _listed(categorical, labels)
     values, levels = np.empty((found.rows, d)), []
-    bad, unique = [], []
+    bad, unique, mixed = [], [], []
     for k, column in enumerate(found.columns):
         own: tuple[Level, ...] | None = None
         try:
             if k in listed or (categorical is not None and _is_category(column)):
                 values[:, k], own = _levels_of(column)
-                if k not in listed and names_rows_of(own, found.rows):
+                if k not in listed and (word := _word_among_numbers(column)):
+                    mixed.append(f"'{shown(labels[k])}' ({word})")
+                elif k not in listed and names_rows_of(own, found.rows):
                     unique.append(f"'{shown(labels[k])}' ({len(own)}, such as {brief(own[0])})")
-            elif _array(column).dtype.kind in "mM":
-                raise ValueError
             else:
                 values[:, k] = as_numbers(_array(column))
         except (TypeError, ValueError):
-            bad.append(labels[k])
+            bad.append((labels[k], column))
         levels.append(own)
     if bad:
         what = "numeric" if categorical is None else "numbers or categories"
-        raise ValueError(f"columns must be {what}; not {what}: {quoted(bad)}")
+        raise ValueError(f"columns must be {what}; not {what}: {listing(not_numeric(*one) for one in bad)}")
+    if mixed:
+        raise ValueError(
+            f"most values are numbers and others are text in {listing(mixed)}; give None or NaN where a value is "
+            "missing, or list the columns in categorical"
+        )
     if unique:
         raise ValueError(
             f"text that differs from row to row in {listing(unique)}: names, dates or numbers of rows are no "
@@ -357,6 +365,8 @@ def _columns_of(X: Any) -> _Found:
             if not hasattr(column, "__len__") or isinstance(column, str):
                 raise ValueError(f"the columns of X must be lists or arrays of cells, {brief(name)} is {brief(column)}")
         return _Found([np.array(column, dtype=_kind(column)) for column in X.values()], list(X), _length(X.values()))
+    if type(X).__name__ == "LazyFrame":
+        raise TypeError("X is a LazyFrame, whose rows are not there yet: X.collect() makes a table of it")
     labels = getattr(X, "columns", None)
     if labels is not None and hasattr(X, "__getitem__"):
         listed = list(labels)
@@ -426,7 +436,7 @@ def _declared(column: Any) -> list[Level] | None:
         return None
     declared = getattr(kind, "categories", None)
     # polars' Categorical has levels in no order of anybody's choice
-    return [] if type(kind).__name__ == "Categorical" or declared is None else [_plain(c) for c in list(declared)]
+    return [] if type(kind).__name__ == "Categorical" or declared is None else [*map(_declared_level, list(declared))]
 
 
 def _is_category(column: Any) -> bool:
@@ -438,7 +448,7 @@ def _is_category(column: Any) -> bool:
         return True
     if values.dtype.kind not in "OUST":
         return False
-    cells = [cell for cell in map(_plain, values.tolist()) if cell is not None]
+    cells = [cell for cell in _cells(column) if cell is not None]
     if not all(isinstance(cell, str | numbers.Real) for cell in cells):
         return False
     if any(isinstance(cell, bool) for cell in cells):
@@ -446,9 +456,9 @@ def _is_category(column: Any) -> bool:
     return any(isinstance(cell, str) and not _is_number(cell) for cell in cells)
 
 
-def _is_number(text: str) -> bool:
+def _is_number(cell: Any) -> bool:
     try:
-        float(text)
+        float(cell)
     except ValueError:
         return False
     return True
@@ -467,10 +477,39 @@ def _plain(cell: Any) -> Any:
     return None if isinstance(cell, float) and math.isnan(cell) else cell
 
 
+def _cells(column: Any) -> list[Any]:
+    """The cells of a column as Python's own types, None where they are missing."""
+    declared = _declared(column)
+    if declared is None:
+        return [_plain(cell) for cell in _array(column).tolist()]
+    codes = getattr(getattr(column, "cat", column), "codes", None)
+    if codes is None:
+        return [_declared_level(cell) for cell in list(column)]
+    # Of pandas by their codes: beside missing cells the ends of intervals become other numbers.
+    return [None if code < 0 else declared[code] for code in codes]
+
+
+def _declared_level(cell: Any) -> Any:
+    """A cell of a type for categories: intervals, dates and whatever else is no number as text."""
+    plain = _plain(cell)
+    return plain if plain is None or isinstance(plain, str | numbers.Real) else str(plain)
+
+
+def _word_among_numbers(column: Any) -> str | None:
+    """How many values are numbers, and the first that is none, where these are most and the others text."""
+    if _declared(column) is not None or _array(column).dtype.kind == "b":
+        return None
+    cells = [(row, cell) for row, cell in enumerate(_cells(column)) if cell is not None]
+    words = [(row, cell) for row, cell in cells if isinstance(cell, bool) or not _is_number(cell)]
+    if not is_mixed(len(cells) - len(words), len(cells)):
+        return None
+    return f"{len(cells) - len(words)} of {len(cells)}; row {words[0][0]}: {brief(words[0][1])}"
+
+
 def _levels_of(column: Any) -> tuple[NDArray[np.float64], tuple[Level, ...]]:
     """Codes (n,) of a column, NaN where it is missing, and the levels that occur in it."""
     declared, values = _declared(column), _array(column)
-    if values.dtype.kind in "mM":
+    if declared is None and values.dtype.kind in "mM":
         raise ValueError("dates are no categories")
     if values.dtype.kind in "biuf":
         distinct, inverse = np.unique(values, return_inverse=True)
@@ -479,7 +518,7 @@ def _levels_of(column: Any) -> tuple[NDArray[np.float64], tuple[Level, ...]]:
             codes[codes == len(levels) - 1] = np.nan
             levels.pop()
     else:
-        cells = [_plain(cell) for cell in values.tolist()]
+        cells = _cells(column)
         seen: dict[Any, int] = {}
         codes = np.array([math.nan if c is None else seen.setdefault(c, len(seen)) for c in cells])
         levels = list(seen)
@@ -503,6 +542,11 @@ def as_level(level: Any) -> Level:
     if isinstance(level, bool | str):
         return level
     return int(level) if float(level).is_integer() else float(level)
+
+
+def is_mixed(numeric: int, values: int) -> bool:
+    """Whether so many numbers among so many values are too many for a column of categories, and too few for numbers."""
+    return MOSTLY_NUMBERS * values <= numeric < values
 
 
 def names_rows_of(levels: Sequence[Level], rows: int) -> bool:

@@ -31,7 +31,9 @@ def test_the_short_run_sees_results_and_refusals_of_every_kind(summary):
 def test_a_case_is_a_function_of_its_seed_and_number():
     def outcome(case):
         kind, outcome, found = cases.run_case(3, case)
-        return kind, outcome, found if isinstance(found, str) and "/" not in found else ""
+        told = found if isinstance(found, str) and "/" not in found else ""
+        # Whether a first graph is ready within a twentieth of a second the machine decides.
+        return kind, "" if "'time_budget': 0.05" in told else outcome, told
 
     assert [outcome(case) for case in range(30)] == [outcome(case) for case in range(30)]
 

@@ -17,9 +17,19 @@ from numpy.typing import NDArray
 from .._checks import listing, shown
 from .atomic import InputError
 from .opening import Opened, check_memory
-from .text import Numbers, Row, has_marks, is_label
+from .text import TRUTHS, Numbers, Row, has_marks, is_label
 
 Refusal = Callable[[str], InputError]
+# Column by column, a cell of text and its line.
+Words = dict[int, tuple[int, str]]
+
+
+class TextFound(InputError):
+    """Columns that were read as numbers hold text, or true and false."""
+
+    def __init__(self, sentence: str, words: Words) -> None:
+        super().__init__(sentence)
+        self.words = words
 
 
 def how_marked(numbers: Numbers) -> str:
@@ -110,7 +120,9 @@ class Parser:
     apart: int | None = None  # a column that is kept as text, beside the numbers
     cells: list[str] = field(default_factory=list)
     books: dict[int, dict[str, int]] = field(default_factory=dict)  # of columns of categories, codes by text
-    text: dict[int, tuple[int, str]] = field(default_factory=dict)
+    text: Words = field(default_factory=dict)  # of other columns the first text
+    truths: Words = field(default_factory=dict)  # and the first true or false
+    words: Words = field(default_factory=dict)  # of columns of categories the first cell that is no number
     comments: int = 0
 
     def parse(self, rows: Iterable[Row]) -> NDArray[np.float64]:
@@ -137,7 +149,7 @@ class Parser:
             if self.labelled:
                 labels.add(cells[0])
                 if len(labels) < n:
-                    raise self._refused({0: (line, cells[0])}, ", which are no row names as they repeat")
+                    raise self.found({0: (line, cells[0])}, ", which are no row names as they repeat")
             wanted = pick(cells) if subset else cells
             joined = "\x1f".join(wanted)
             try:
@@ -157,7 +169,7 @@ class Parser:
         if not n:
             raise self.refusal("only column names, no rows")
         if self.text:
-            raise self._refused(self.text)
+            raise self.found(self.text)
         if self.comments:
             self.notes.append(f"left out {self.comments} line(s) that begin with # between the rows")
         if self.labelled:
@@ -172,7 +184,11 @@ class Parser:
             number = self.numbers.value(cell)
             if i in self.books and (number is None or not math.isnan(number)):
                 book = self.books[i]
+                if i not in self.words and not is_number(cell):
+                    self.words[i] = line, cell
                 number = float(book.setdefault(cell.strip(), len(book)))
+            elif cell.strip().lower() in TRUTHS:
+                self.truths.setdefault(i, (line, cell))
             if number is None and i == self.times:
                 number = _seconds(cell)
             if number is None:
@@ -186,16 +202,16 @@ class Parser:
         if len(cells) == width + 1 and not cells[-1].strip():
             cells.pop()
             return True
-        if cells[0].lstrip().startswith("#"):
+        if is_comment(cells, width):
             self.comments += 1
             return False
         end = "is the first line a title?" if width == 1 else "is it truncated?"
         raise self.refusal(f"line {line} has {len(cells)} cell(s), the first line {width}; {end}")
 
-    def _refused(self, text: dict[int, tuple[int, str]], more: str = "") -> InputError:
+    def found(self, text: Words, more: str = "") -> TextFound:
         """Columns that hold text, and what to do about them."""
         label = {i: self.header[i] or f"column {i + 1}" for i in sorted(text)}
-        found = listing(f"'{shown(label[i])}' (line {text[i][0]}: '{shown(text[i][1], 40)}')" for i in label)
+        found = listing(f"'{shown(label[i])}' ({_place(text[i])})" for i in label)
         advice = "name and exclude these columns, or encode them"
         named = [f"'{shown(self.header[i])}'" for i in label if self.header[i]]
         if named:
@@ -203,9 +219,38 @@ class Parser:
             advice = f"--exclude {columns} leaves out what is no number, --categorical {columns} reads it as categories"
         if any(has_marks(cell) for _, cell in text.values()):
             advice += ", and --decimal says whether points or commas are the decimal marks"
-        elif any(cell.lstrip().startswith("#") for _, cell in text.values()):
-            advice += ", and --comment '#' lines that begin so"
-        return self.refusal(f"non-numeric values in {found}{more}; {advice}")
+        sentence = f"non-numeric values in {found}{more}; {advice}{_without_comments(text)}"
+        return TextFound(str(self.refusal(sentence)), text)
+
+    def mixed(self, shares: dict[int, tuple[int, int]]) -> InputError:
+        """Columns of numbers, so many of so many values, among which there is text."""
+        text = {i: self.words[i] for i in shares}
+        found = listing(f"'{shown(self.header[i])}' ({k} of {n}; {_place(text[i])})" for i, (k, n) in shares.items())
+        columns = " ".join(f"'{shown(self.header[i])}'" for i in list(shares)[:8]) + " ..." * (len(shares) > 8)
+        return self.refusal(
+            f"most values are numbers and others are text in {found}; leave cells empty where a value is missing; "
+            f"--categorical {columns} reads all as categories, --exclude leaves columns out{_without_comments(text)}"
+        )
+
+
+def is_comment(cells: list[str], width: int) -> bool:
+    """Whether a row that has not as many cells as others is a remark."""
+    return len(cells) != width and cells[0].lstrip().startswith("#")
+
+
+def is_number(cell: str) -> bool:
+    """Whether a cell is a number, of whatever marks, and not true or false."""
+    return has_marks(cell) and cell.strip().lower() not in TRUTHS
+
+
+def _place(word: tuple[int, str]) -> str:
+    return f"line {word[0]}: '{shown(word[1], 40)}'"
+
+
+def _without_comments(text: Words) -> str:
+    """What to say where text might begin a comment."""
+    marked = any(cell.lstrip().startswith("#") for _, cell in text.values())
+    return ", and --comment '#' lines that begin so" if marked else ""
 
 
 def _matrix(values: array[float], columns: int) -> NDArray[np.float64]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from .._checks import LARGEST, choose, listing, shown
 from .atomic import InputError, PathLike
 from .opening import STANDARD_INPUT, Opened, opened
-from .tables import Complete, Options, TextTable, arrow_columns, parquet_file, readable, text_table
+from .tables import Complete, Options, TextTable, arrow_columns, is_category, parquet_file, readable, text_table
 from .text import Numbers
 
 __all__ = ["STREAMED", "Stream", "TableFile", "rechunked"]
@@ -122,13 +122,18 @@ class TableFile:
         return str(self.path) != STANDARD_INPUT and os.path.isfile(self.path)
 
     def size(self) -> float:
-        """Bytes that the table would take in memory, or the text of it if that is more; about, and 0 for pipes."""
+        """Bytes that the table would take in memory, or the text of it if that is more; about.
+
+        0 for pipes, and for Parquet files with categories, which are not read by pieces.
+        """
         if not self.rereadable:
             return 0.0
         with opened(self.path, self.suffixes, math.inf) as file:
             if file.suffix != ".parquet":
                 return (file.size or 0) * (_UNPACKED if file.packed else 1.0)
-            source, names = parquet_file(file, self.options)
+            source, names = parquet_file(file, replace(self.options, categorical="auto"))
+            if any(is_category(source.schema_arrow.field(name).type) for name in names):
+                return 0.0
             return 8.0 * source.metadata.num_rows * len(names)
 
     @contextmanager

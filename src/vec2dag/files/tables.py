@@ -6,7 +6,7 @@ import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +14,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._checks import brief, check_names, choose, default_names, listing, quoted, shown, warn
-from ..columns import Coded, Columns, Level, as_level, coded, names_rows_of
+from ..columns import Coded, Columns, Level, as_level, coded, is_mixed, names_rows_of
 from .arrays import load_matrix
 from .atomic import InputError, PathLike, write_atomically
 from .opening import MAX_MEMORY, Opened, check_memory, checked_names, opened, reason
-from .parsing import Parser, Unnamed, has_header, has_row_names, how_marked, is_data, names_rows
-from .text import Numbers, Row, Rows, has_marks, numbers_of, read_rows
+from .parsing import (
+    Parser,
+    TextFound,
+    Unnamed,
+    has_header,
+    has_row_names,
+    how_marked,
+    is_comment,
+    is_data,
+    is_number,
+    names_rows,
+)
+from .text import TRUTHS, Numbers, Row, Rows, has_marks, numbers_of, read_rows
 
 Table = tuple[NDArray[np.float64], tuple[str, ...]]
 
@@ -56,6 +67,12 @@ class Options:
     times: str | None = None
     apart: Apart | None = None
     categorical: Any = None
+    text: frozenset[int] = frozenset()  # positions of columns that are known to hold text
+
+    @property
+    def listed(self) -> set[Any]:
+        """Names of the columns that are said to be categories."""
+        return set() if self.categorical is None or isinstance(self.categorical, str) else set(self.categorical)
 
     @property
     def excluded(self) -> Sequence[str]:
@@ -166,7 +183,8 @@ def read_coded(
         As of `read_table`.
     categorical : "auto", None, or sequence of str, default "auto"
         Columns of text, and of true and false, are categories, and so are those that are named, whatever they hold.
-        Text that differs from row to row, as names and dates do, is refused unless it is named. None refuses all text.
+        Text that differs from row to row, as names and dates do, and text among values of which most are numbers, are
+        refused unless they are named. None refuses all text.
     missing : {"keep", "drop", "refuse"}, default "keep"
         As of `read_table`.
     max_memory : float, default 4
@@ -180,22 +198,32 @@ def read_coded(
         Empty cells and NA strings are NaN.
     """
     choose("missing", missing, dict.fromkeys(("keep", "drop", "refuse")))
-    with opened(path, _READERS, max_memory) as file:
-        told = Options(**options, categorical=categorical)
-        table = _read(file, told)
-        if missing == "keep":
-            return table
-        if told.apart is not None and missing == "drop":
-            missed = np.isnan(table.values)
-            told.apart.cells = [cell for cell, row in zip(told.apart.cells, missed, strict=True) if not row.any()]
-        return _complete(file.name, table, missing == "drop")
+    told = Options(**options, categorical=categorical)
+    while True:
+        with opened(path, _READERS, max_memory) as file:
+            try:
+                table = _read(file, told)
+            except TextFound as found:
+                # What a column holds may show below its first rows, and then it is read again, unless it is a pipe.
+                new = found.words.keys() - told.text
+                marked = any(is_number(cell) for _, cell in found.words.values())
+                if categorical is None or file.size is None or marked or not new:
+                    raise
+                told = replace(told, text=told.text | new)
+                continue
+            if missing == "keep":
+                return table
+            if told.apart is not None and missing == "drop":
+                missed = np.isnan(table.values)
+                told.apart.cells = [cell for cell, row in zip(told.apart.cells, missed, strict=True) if not row.any()]
+            return _complete(file.name, table, missing == "drop")
 
 
 def _read(file: Opened, options: Options) -> Coded:
     """The table of an open file."""
     read = _READERS.get(file.suffix) or _READERS[_SIGNED.get(file.kind or "", ".csv")]
     table = read(file, options)
-    listed = set() if options.categorical is None or isinstance(options.categorical, str) else set(options.categorical)
+    listed = options.listed
     unknown = [name for name in listed if name not in table.columns.names]
     if unknown:
         raise InputError(f"{file.name}: no column {quoted(unknown)}; it has {quoted(table.columns.names, 20)}")
@@ -273,7 +301,12 @@ class Complete:
         """What to say about rows that were left out, once all were seen; an error if they may not be."""
         if not self.left_out:
             return None
-        counts = zip(self.names, self.counts.tolist(), strict=True)
+        counts = list(zip(self.names, self.counts.tolist(), strict=True))
+        if empty := [f"'{shown(label)}'" for label, k in counts if k == self.rows]:
+            columns = " ".join(empty[:8]) + " ..." * (len(empty) > 8)
+            raise InputError(
+                f"{self.name}: no value in any row of {listing(empty)}; --exclude {columns} leaves them out"
+            )
         where = listing(f"'{shown(label)}' ({k} NaN)" for label, k in counts if k)
         if not self.drop:
             raise InputError(
@@ -356,6 +389,9 @@ def text_table(file: Opened, options: Options) -> TextTable:
         checked_names(file.name, [header[i] for i in keep if header[i]])
         first = keep[0] == 0 != times and len(keep) > 1
         labelled = first and has_row_names([cells for _, cells in below])
+        if labelled and options.categorical is not None:
+            distinct = len({cells[0] for _, cells in below}) == len(below)
+            labelled = distinct and 0 not in options.text and header[0] not in options.listed
     parser = Parser(file, lines.refusal, lines.notes, header, keep[labelled:], numbers, labelled, times, apart)
     if options.categorical is not None:
         parser.books = {i: {} for i in parser.keep if i != times and _is_text(i, below, header[i], options, numbers)}
@@ -364,26 +400,27 @@ def text_table(file: Opened, options: Options) -> TextTable:
 
 
 def _is_text(i: int, rows: list[Row], name: str, options: Options, numbers: Numbers) -> bool:
-    """Whether a column holds text, or nothing but true and false, as far as its first rows show; or is said to."""
-    if not isinstance(options.categorical, str) and name in options.categorical:
+    """Whether a column holds text, or true and false, as far as its first rows show; or is said or known to."""
+    if i in options.text or name in options.listed:
         return True
-    cells = [cells[i].strip() for _, cells in rows if i < len(cells)]
+    width = max((len(cells) for _, cells in rows), default=0)
+    cells = [cells[i].strip() for _, cells in rows if i < len(cells) and not is_comment(cells, width)]
     values = [numbers.value(cell) for cell in cells]
     if None in values:
         # what somebody who knows the marks could read is no text
         return not all(map(has_marks, cells))
-    present = {cell.lower() for cell, value in zip(cells, values, strict=True) if value == value}
-    return bool(present) and present <= TRUTHS.keys()
+    return not TRUTHS.keys().isdisjoint(map(str.lower, cells))
 
 
-# Texts that stand for a truth value.
-TRUTHS = {"true": True, "false": False}
+# The same, where true or false stands in other rows.
+_TRUTHS = TRUTHS | {"0": False, "1": True, "0.0": False, "1.0": True}
 
 
 def _levels(book: dict[str, int], numbers: Numbers) -> tuple[list[int], tuple[Level, ...]]:
     """The place of every code among the levels, sorted, and these: truth values, numbers, or text."""
-    if set(map(str.lower, book)) <= TRUTHS.keys():
-        cells: list[Any] = [TRUTHS[text.lower()] for text in book]
+    words = set(map(str.lower, book))
+    if words <= _TRUTHS.keys() and not words.isdisjoint(TRUTHS):
+        cells: list[Any] = [_TRUTHS[text.lower()] for text in book]
     else:
         values = [numbers.value(text) for text in book]
         cells = list(book) if None in values else [as_level(value) for value in values]
@@ -398,18 +435,27 @@ def _read_text(file: Opened, options: Options) -> Coded:
     X = table.unnamed.without(table.parser.parse(table.content))
     if options.apart is not None:
         options.apart.cells = table.parser.cells
+    if options.categorical is not None and file.size is not None and table.parser.truths.keys() - {table.parser.times}:
+        raise table.parser.found(table.parser.truths)
     table.unnamed.check(lines.notes, lines.refusal)
     for note in lines.notes:
         warn(f"{file.name}: {note}")
     books = [table.parser.books.get(i) for i in table.unnamed.keep]
     levels: list[tuple[Level, ...] | None] = [None] * len(books)
+    mixed = {}
     if any(book is not None for book in books):
         X = X.copy()
     for k, book in enumerate(books):
         if book is not None:
-            places, levels[k] = _levels(book, table.parser.numbers)
+            places, own = _levels(book, table.parser.numbers)
             missing = np.isnan(X[:, k])
-            X[:, k] = np.array([*places, np.nan])[np.where(missing, len(places), X[:, k]).astype(np.int64)]
+            codes = X[~missing, k].astype(np.int64)
+            numeric = int(np.array([*map(is_number, book)], dtype=bool)[codes].sum())
+            if table.names[k] not in options.listed and bool not in map(type, own) and is_mixed(numeric, len(codes)):
+                mixed[table.unnamed.keep[k]] = numeric, len(codes)
+            X[~missing, k], levels[k] = np.array(places)[codes], own
+    if mixed:
+        raise table.parser.mixed(mixed)
     return Coded(X, Columns(table.names, tuple(levels)))
 
 
@@ -485,7 +531,7 @@ def _numeric_names(file: Opened, options: Options, schema: Any, n: int) -> tuple
     )
     kinds = {name: schema.field(name).type for name in names}
     text = [name for name, kind in kinds.items() if not any(is_(kind) for is_ in numeric)]
-    text = [name for name in text if options.categorical is None or not _is_category(kinds[name])]
+    text = [name for name in text if options.categorical is None or not is_category(kinds[name])]
     if text:
         found = listing(f"'{shown(name)}' ({shown(str(kinds[name]))})" for name in text)
         leave = " ".join(f"'{shown(name)}'" for name in text[:8]) + " ..." * (len(text) > 8)
@@ -495,19 +541,19 @@ def _numeric_names(file: Opened, options: Options, schema: Any, n: int) -> tuple
     return names
 
 
-def _is_category(kind: Any) -> bool:
+def is_category(kind: Any) -> bool:
     """Whether a type of pyarrow is one of text or of categories."""
     from pyarrow import types
 
     if types.is_dictionary(kind):
-        return _is_category(kind.value_type) or bool(types.is_integer(kind.value_type))
+        return is_category(kind.value_type) or bool(types.is_integer(kind.value_type))
     return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_boolean(kind))
 
 
 def _from_arrow(table: Any, names: Sequence[str], options: Options) -> Coded:
     """A table of pyarrow."""
     # All text, also such as numbers could be read from, is a category by its type.
-    categories = [name for name in names if options.categorical is not None and _is_category(table[name].type)]
+    categories = [name for name in names if options.categorical is not None and is_category(table[name].type)]
     if not categories:
         return _numeric(np.ascontiguousarray(arrow_columns((table[name] for name in names), len(table))), names)
     columns = {
