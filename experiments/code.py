@@ -16,6 +16,7 @@ import tokenize
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,8 @@ from .data import load, prunings
 from .methods import METHODS
 
 HERE = Path(__file__).parent
+# Python 3.11 counts the depth of trees that two threads make at the same time together, and then fails.
+_PARSING = Lock()
 PACKAGE = HERE.parent / "src" / "vec2dag"
 
 # Of the package, what decides which graph is found; files, command line, pictures, pages and confidence do not.
@@ -56,6 +59,11 @@ _JUDGE = ("metrics.py", "prune/__init__.py")
 _PRUNINGS = {"cam": ("prune/additive.py", "scores/splines.py"), "ci": ("prune/independence.py",)}
 
 
+def _parsed(source: str) -> ast.Module:
+    with _PARSING:
+        return ast.parse(source)
+
+
 def meaning(source: str) -> str:
     """Source without comments, docstrings and empty lines."""
     lines = source.splitlines()
@@ -63,7 +71,7 @@ def meaning(source: str) -> str:
         if token.type == tokenize.COMMENT:
             row, column = token.start
             lines[row - 1] = lines[row - 1][:column]
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(_parsed(source)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             first = node.body[0] if node.body else None
             if (
@@ -106,7 +114,7 @@ def _function(where: str) -> tuple[str, str]:
     text = _read(file)
     if module.startswith("baselines."):
         return where, text
-    node = next(node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef) and node.name == name)
+    node = next(node for node in _parsed(text).body if isinstance(node, ast.FunctionDef) and node.name == name)
     return where, ast.get_source_segment(text, node) or ""
 
 

@@ -26,10 +26,14 @@ def pytest_configure(config: pytest.Config) -> None:
 def compile_kernels() -> None:
     """Once, before several workers start: each would otherwise compile all kernels for itself."""
     from vec2dag import ALIAS
+    from vec2dag.columns import coded
 
     X = np.random.default_rng(0).standard_normal((60, 14))
     ALIAS("bic-ev").fit(X)
     ALIAS("bic-nv").fit(X)
+    words = {name: np.where(column > 0, "a", "b") for name, column in zip("uvw", X.T[:3], strict=True)}
+    for table in (words, words | {"x": X[:, 3]}):
+        ALIAS().fit(coded(table))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
