@@ -131,7 +131,10 @@ def check_model(model: Any) -> None:
         raise Broken("pruning has added an edge")
     if not np.isfinite(model.score_):
         raise Broken(f"score_ is {model.score_}")
-    if not np.isfinite(model.weights_).all() or (model.weights_[A == 0] != 0).any():
+    category = model.columns_.categorical
+    # Edges from and to categories have no coefficient.
+    weights = np.where(A.astype(bool) & (category[:, None] | category), 0.0, model.weights_)
+    if not np.isfinite(weights).all() or (weights[A == 0] != 0).any():
         raise Broken(f"weights_ are {model.weights_.tolist()} for {A.tolist()}")
     place = np.argsort(model.causal_order_)
     if sorted(model.causal_order_) != list(range(d)) or any(place[i] > place[j] for i, j in np.argwhere(A)):
