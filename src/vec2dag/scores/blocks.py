@@ -9,13 +9,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_softmax
 
 from .. import _kernels
-from .._checks import brief, number
+from .._checks import number
 from .._settings import Settings
 from ..columns import Coded, Columns, coded
 from ..moments import Moments
 from .costs import Costed, OfCosts, memory, ready
 from .criteria import CRITERIA
-from .linear import Linear
 
 __all__ = ["Blocks", "BlocksOnTable", "DegenerateGaussian", "indicators"]
 
@@ -39,6 +38,7 @@ class DegenerateGaussian(OfCosts):
     """
 
     takes_categories: ClassVar[bool] = True
+    of: ClassVar[str] = "linear regressions"
 
     gamma: float = 0.0
     discount: float = 1.0
@@ -53,12 +53,8 @@ class DegenerateGaussian(OfCosts):
         """``"bic-dg"`` or ``"ebic-dg"``."""
         return "ebic-dg" if self.gamma else "bic-dg"
 
-    def regression(self, regression: Any = "linear") -> Any:
-        """The regressions of blocks that this criterion adds up, in place of the linear one that is asked for."""
-        if isinstance(regression, Blocks | BlocksOnTable):
-            return regression
-        if regression != "linear" and not (isinstance(regression, Linear) and not regression.reference):
-            raise ValueError(f"criterion={self.name!r} is of linear regressions, got regression={brief(regression)}")
+    def settings(self) -> "Blocks":
+        """Regressions of blocks."""
         return Blocks(self.discount)
 
 
@@ -201,5 +197,6 @@ class BlocksOnTable(Costed):
         return float(log_softmax(logits, axis=1)[np.arange(len(seen)), seen].mean())
 
 
+DegenerateGaussian.costed = (Blocks, BlocksOnTable)
 CRITERIA["bic-dg"] = DegenerateGaussian
 CRITERIA["ebic-dg"] = lambda: DegenerateGaussian(gamma=1.0)

@@ -4,14 +4,16 @@ They are costs: what ``bic-nv`` has as the logarithm of a mean squared residual,
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import _kernels
+from .._checks import brief
 from .._parallel import run_chunks
 from .criteria import BIC, Criterion
+from .linear import Linear
 from .local import LocalCache, LocalScores
 from .regression import Regression
 
@@ -39,6 +41,21 @@ class OfCosts(Criterion):
     """What criteria share that add up costs, in which the parameters of a node are charged for already."""
 
     gamma: float
+    #: Settings and tables that have its costs, and what they are called.
+    costed: ClassVar[tuple[type, ...]]
+    of: ClassVar[str]
+
+    def settings(self) -> Any:
+        """What has its costs, before a table is known."""
+        raise NotImplementedError
+
+    def regression(self, regression: Any = "linear") -> Any:
+        """What has its costs, in place of the linear regression that is asked for."""
+        if isinstance(regression, self.costed):
+            return regression
+        if regression != "linear" and not (isinstance(regression, Linear) and not regression.reference):
+            raise ValueError(f"criterion={self.name!r} is of {self.of}, got regression={brief(regression)}")
+        return self.settings()
 
     @property
     def kind(self) -> int:

@@ -10,13 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _kernels
-from .._checks import brief, number, shown
+from .._checks import number, shown
 from .._settings import Settings
 from ..columns import Coded, Columns, Level, coded, level_text
 from ..moments import Moments
 from .costs import Costed, OfCosts, memory, ready
 from .criteria import CRITERIA
-from .linear import Linear
 
 __all__ = ["BDeu", "ConditionalTable", "Counts", "CountsOnTable", "MultinomialBIC"]
 
@@ -31,18 +30,7 @@ class _OfCounts(OfCosts):
 
     takes_numbers: ClassVar[bool] = False
     takes_categories: ClassVar[bool] = True
-
-    def counts(self) -> "Counts":
-        """What is done with counts."""
-        raise NotImplementedError
-
-    def regression(self, regression: Any = "linear") -> Any:
-        """The tables of counts that this criterion adds up, in place of the linear regression that is asked for."""
-        if isinstance(regression, Counts | CountsOnTable):
-            return regression
-        if regression != "linear" and not (isinstance(regression, Linear) and not regression.reference):
-            raise ValueError(f"criterion={self.name!r} is of tables of counts, got regression={brief(regression)}")
-        return self.counts()
+    of: ClassVar[str] = "tables of counts"
 
 
 @dataclass
@@ -74,8 +62,8 @@ class BDeu(_OfCounts):
         """``"bdeu"``."""
         return "bdeu"
 
-    def counts(self) -> "Counts":
-        """With a prior."""
+    def settings(self) -> "Counts":
+        """Counts with a prior."""
         return Counts(prior=self.equivalent_sample_size)
 
 
@@ -107,8 +95,8 @@ class MultinomialBIC(_OfCounts):
         """``"bic-cat"``."""
         return "bic-cat"
 
-    def counts(self) -> "Counts":
-        """With a price."""
+    def settings(self) -> "Counts":
+        """Counts with a price."""
         return Counts(prior=None, discount=self.discount)
 
 
@@ -279,5 +267,6 @@ class CountsOnTable(Costed):
         return float(logs[rows, values[:, node].astype(np.int64)].mean())
 
 
+_OfCounts.costed = (Counts, CountsOnTable)
 CRITERIA["bdeu"] = BDeu
 CRITERIA["bic-cat"] = MultinomialBIC
