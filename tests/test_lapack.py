@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from vec2dag.scores.lapack import positive_solve, triangular_inverse
+from vec2dag.scores.lapack import positive_solve
 
 
 @pytest.mark.parametrize(("kind", "tolerance"), [(np.float32, 1e-4), (np.float64, 1e-10)])
@@ -36,12 +36,3 @@ def test_what_is_not_positive_definite_has_no_solution():
 def test_what_lapack_would_misread_is_refused(K, y):
     with pytest.raises(ValueError, match="do not fit"):
         positive_solve(K, y)
-
-
-@pytest.mark.parametrize("n", [1, 2, 50])
-def test_inverses_of_triangles(rng, n):
-    L = np.tril(rng.standard_normal((n, n))) + 3.0 * np.sqrt(n) * np.eye(n)
-    np.testing.assert_allclose(triangular_inverse(L) @ L, np.eye(n), atol=1e-12)
-    np.testing.assert_array_equal(triangular_inverse(np.asfortranarray(L)), triangular_inverse(L))
-    with pytest.raises(np.linalg.LinAlgError, match="singular"):
-        triangular_inverse(np.zeros((n, n)))

@@ -10,7 +10,8 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
 from vec2dag import ALIAS, LearnedProcess, Moments, Score, discover, simulate
 from vec2dag._parallel import one_blas_thread
-from vec2dag.scores.learned import JITTER, _kernel, _Likelihood, _places, _Solved
+from vec2dag._processes import JITTER, inverse_root, kernels
+from vec2dag.scores.learned import _kernel, _places, _Rows, _solve
 
 
 @pytest.fixture
@@ -23,7 +24,7 @@ def X(rng):
 def test_the_algebra_of_landmarks_is_that_of_the_dense_matrix(X):
     inputs, y, rho = X[:, :2], X[:, 2] - X[:, 2].mean(), 0.2
     centres = inputs[::5]
-    solved = _Solved.of(inputs, centres, y, rho)
+    solved = _solve(inputs, centres, y, rho)
     C, K = _kernel(inputs, centres), _kernel(centres, centres) + JITTER * np.eye(30)
     Q = C @ np.linalg.solve(K, C.T)
     noisy = Q + rho * np.eye(150)
@@ -34,8 +35,28 @@ def test_the_algebra_of_landmarks_is_that_of_the_dense_matrix(X):
     assert solved.left == pytest.approx(((y - Q @ np.linalg.solve(noisy, y)) ** 2).sum(), rel=1e-6)
 
 
+@pytest.mark.parametrize("m", [1, 2, 50])
+def test_inverses_of_roots(rng, m):
+    R = rng.standard_normal((m, m + 1))
+    A = R @ R.T
+    inverse, log_det = inverse_root(A.copy())
+    np.testing.assert_allclose(inverse @ A @ inverse.T, np.eye(m), atol=1e-8)
+    np.testing.assert_array_equal(inverse, np.tril(inverse))
+    assert log_det == pytest.approx(np.linalg.slogdet(A)[1])
+    assert np.isnan(inverse_root(A - 1.01 * np.linalg.eigvalsh(A)[-1] * np.eye(m))[1])
+
+
+def test_kernels_have_twelve_digits(rng):
+    P, Q = 3.0 * rng.standard_normal((40, 3)), 3.0 * rng.standard_normal((30, 3))
+    out = np.empty((40, 30))
+    kernels(P, Q, out)
+    squares = ((P[:, None] - Q) ** 2).sum(axis=2)
+    assert squares.max() > 80.0
+    np.testing.assert_allclose(out, np.exp(np.maximum(-0.5 * squares, -40.0)), rtol=1e-12)
+
+
 def test_slopes_are_differences(X):
-    f, t = _Likelihood(X[:, :2], X[:, 2], 30), np.array([0.1, -0.3, -1.0])
+    f, t = _Rows(X[:, :2], X[:, 2], 30).likelihood, np.array([0.1, -0.3, -1.0])
     # Heights are rounded to 1e-9 or so: shorter steps would measure that.
     steps = 2e-4 * np.eye(3)
     differences = [(f(t + step)[0] - f(t - step)[0]) / 4e-4 for step in steps]

@@ -35,9 +35,10 @@ MODULES = list(FILES)
 TREES = {name: ast.parse(file.read_text(encoding="utf-8")) for name, file in FILES.items()}
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(PACKAGE.parent), "MPLBACKEND": "Agg"}
 
+COMPILED = ("_kernels", "_sampling", "_smoothing", "_conditioning", "_processes")
 # Every room may import itself and those above it in this list, without cycles.
 LAYERS = (
-    {"_kernels", "_sampling", "_smoothing", "_conditioning", "_compiled", "_checks", "_parallel", "_settings"},
+    {*COMPILED, "_compiled", "_checks", "_parallel", "_settings"},
     {"graph", "knowledge", "columns", "moments", "missing", "files", "interventions"},
     {"scores", "jacobian", "metrics", "simulate", "datasets", "layout", "interop"},
     {"search"},
@@ -49,7 +50,6 @@ LAYERS = (
     {"cli"},
 )
 LAYER = {room: depth for depth, rooms in enumerate(LAYERS) for room in rooms}
-COMPILED = ("_kernels", "_sampling", "_smoothing", "_conditioning")
 # The search sees scores and graphs, never data.
 UNSEEN_BY_SEARCH = {"moments", "files", "datasets", "simulate"}
 

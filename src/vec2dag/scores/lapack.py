@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cython_lapack
 
-__all__ = ["positive_solve", "triangular_inverse"]
+__all__ = ["positive_solve"]
 
 
 @cache
@@ -43,16 +43,3 @@ def positive_solve(K: NDArray[Any], y: NDArray[Any]) -> tuple[float, NDArray[np.
         return None
     _routine(f"{kind}potrs", 8)(uplo, order, columns, K.ctypes.data, order, x.ctypes.data, order, failed)
     return 2.0 * float(np.log(np.diagonal(K).astype(np.float64)).sum()), x.astype(np.float64)
-
-
-def triangular_inverse(L: NDArray[Any]) -> NDArray[np.float64]:
-    """Inverse of a lower triangular ``L`` (n, n) with a diagonal without zeros and zeros above it."""
-    inverse = np.array(L, dtype=np.float64, order="C")
-    # Stored by rows it is an upper triangular matrix of LAPACK.
-    upper, unit = ctypes.c_char(b"U"), ctypes.c_char(b"N")
-    size, info = ctypes.c_int(len(inverse)), ctypes.c_int(0)
-    uplo, diagonal, order, failed = (ctypes.addressof(value) for value in (upper, unit, size, info))
-    _routine("dtrtri", 6)(uplo, diagonal, order, inverse.ctypes.data, order, failed)
-    if info.value:
-        raise np.linalg.LinAlgError("the triangular matrix is singular")
-    return inverse

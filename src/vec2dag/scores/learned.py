@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
+from .. import _processes
 from .._checks import choose, whole_number
 from .._settings import Settings
 from .additive import Additive
-from .lapack import triangular_inverse
 from .regression import Regression, for_freedom
 from .regressors import RowRegression, spread
 
@@ -26,18 +26,9 @@ FIRST_ROWS, FIRST_LANDMARKS, MAX_ROWS = 250, 60, 2000
 BLOCK = 4096
 # Landmarks of a glance, by which a descent judges what is worth a fit, and the rows from which on that pays.
 GLANCE, GLANCED_ROWS = 40, 400
-# Added to the kernel matrix of the landmarks, whose rows may be equal or nearly so; and the least noise over amplitude
-# for every row, which keeps rounding of sums over rows, divided by both, below 1.
-JITTER, LEAST = 1e-5, 1e-9
-# The logarithms of length scales (in deviations, over the root of the number of parents) and of noise over amplitude
-# are normal beforehand, so weakly that a handful of rows decides; without that length scales of parents that do not
-# matter would go to infinity, and ten rows would be fitted without noise.
-SCALE, NOISE, WIDTH = math.log(1.5), math.log(0.3), 2.0
 # A climb ends where a step would gain less than this in -2 ln likelihood, on few rows and on all: ln n, the price of a
 # parent, is far more.
 FIRST_CLOSE, CLOSE = 0.5, 0.05
-# The longest step, in logarithms.
-LONGEST = 1.5
 
 
 class LearnedProcessFit(NamedTuple):
@@ -154,21 +145,27 @@ class LearnedProcess(RowRegression, Settings):
         y = (y - y.mean()) / y.std()
         landmarks = min(self.landmarks, 20 + 40 * k)
         few, some = spread(n, FIRST_ROWS), spread(n, MAX_ROWS)
-        found = []
+        sides = []
         for inputs in self.scales(Z):
-            first = _Likelihood(inputs[few], y[few], min(landmarks, FIRST_LANDMARKS))
-            top = _climb(first, first.centre, None, FIRST_CLOSE)
-            last = _Likelihood(inputs[some], y[some], landmarks)
-            found.append((last(top.t)[0], inputs, last, top))
-        ranks = found[-1][0] < found[0][0]
-        _, inputs, last, top = found[-int(ranks)]
-        top = _climb(last, top.t, top.inverse * (len(few) / len(some)), self.close)
-        scales, rho = np.exp(top.t[:-1]), _ratio(top.t, n)
+            first = _Rows(inputs[few], y[few], min(landmarks, FIRST_LANDMARKS))
+            t, _, inverse = first.climb(_processes.before(k), np.zeros((k + 1, k + 1)), FIRST_CLOSE)
+            sides.append((inputs, _Rows(inputs[some], y[some], landmarks), t, inverse))
+        side = int(np.argmin([last.likelihood(t)[0] for _, last, t, _ in sides])) if len(sides) > 1 else 0
+        inputs, last, t, inverse = sides[side]
+        t, _, _ = last.climb(t, inverse * (len(few) / len(some)), self.close)
+        scales, rho = np.exp(t[:-1]), _processes.ratio(t, n)
+        places = last.places if len(some) == n else _places(inputs, landmarks)
         inputs = inputs / scales
-        centres = inputs[_places(inputs, landmarks)]
-        solved = _Solved.of(inputs, centres, y, rho)
+        centres = inputs[places]
+        solved = _solve(inputs, centres, y, rho)
         fitted = LearnedProcessFit(
-            scales, ranks, rho, math.exp(solved.height / n), solved.left / n, solved.freedom, solved.quadratic * rho / n
+            scales,
+            side == 1,
+            rho,
+            math.exp(solved.height / n),
+            solved.left / n,
+            solved.freedom,
+            solved.quadratic * rho / n,
         )
         return fitted, solved.weights, centres
 
@@ -229,160 +226,68 @@ def _places(inputs: Array, most: int) -> NDArray[np.int64]:
     n, k = inputs.shape
     if n <= most:
         return np.arange(n)
-    ranked = np.unique(np.argsort(inputs, axis=0, kind="stable")[spread(n, most // (2 * k))])
-    others = np.setdiff1d(np.arange(n), ranked)
-    return np.sort(np.concatenate([ranked, others[spread(len(others), most - len(ranked))]]))
+    taken = np.zeros(n, bool)
+    taken[np.argsort(inputs, axis=0, kind="stable")[spread(n, most // (2 * k))]] = True
+    others = np.flatnonzero(~taken)
+    taken[others[spread(len(others), most - int(taken.sum()))]] = True
+    return np.flatnonzero(taken)
 
 
-def _kernel(P: Array, Q: Array, out: Array | None = None) -> Array:
+def _kernel(P: Array, Q: Array) -> Array:
     """``exp(-|p_i - q_j|^2 / 2)`` (m, n)."""
-    p, q = (-0.5 * (A**2).sum(axis=1)[:, None] for A in (P, Q))
-    exponents = np.matmul(np.hstack([P, p, np.ones_like(p)]), np.hstack([Q, np.ones_like(q), q]).T, out=out)
-    # Less than exp(-40) is nothing; products of it would be denormal numbers, which are slow.
-    np.clip(exponents, -40.0, 0.0, out=exponents)
-    return np.exp(exponents, out=exponents)
+    out = np.empty((len(P), len(Q)))
+    _processes.kernels(np.ascontiguousarray(P), np.ascontiguousarray(Q), out)
+    return out
 
 
 def _blocks(n: int) -> list[NDArray[np.int64]]:
     return np.array_split(np.arange(n), -(-n // BLOCK))
 
 
-@dataclass
-class _Solved:
-    """Least squares on the kernels ``C`` (n, m) of the landmarks, whose own kernels are ``K = L L'``.
+class _Rows:
+    """Rows from which a process on some of them is learned.
 
-    With ``B = I + L^-1 C'C L^-T / rho``: ``|Q + rho I| = rho^n |B|``, ``Q = C K^-1 C'``, and weights
-    ``b = (rho K + C'C)^-1 C'y``.
-
-    Attributes
+    Parameters
     ----------
-    height : float
-        -2 ln likelihood, with the best amplitude, up to a constant.
-    quadratic : float
-        ``y'(Q + rho I)^-1 y``.
-    left : float
-        Sum of squared residuals.
-    freedom : float
-        ``tr Q (Q + rho I)^-1``.
+    inputs : array of shape (n, k)
+    y : array of shape (n,)
+    landmarks : int
+        At most.
     """
 
-    K: Array
-    inverse: Array  # (rho K + C'C)^-1
-    root: Array  # L^-1
+    def __init__(self, inputs: Array, y: Array, landmarks: int) -> None:
+        self.places = _places(inputs, landmarks)
+        self.arrays = np.ascontiguousarray(inputs), y - y.mean(), self.places
+
+    def likelihood(self, t: Array) -> tuple[float, Array]:
+        """See :func:`vec2dag._processes.likelihood`."""
+        C, D = np.empty((2, len(self.arrays[1]), len(self.places)))
+        height, slope = _processes.likelihood(*self.arrays, t, C, D)
+        return float(height), slope
+
+    def climb(self, t: Array, inverse: Array, close: float) -> tuple[Array, float, Array]:
+        """See :func:`vec2dag._processes.climb`."""
+        t, height, inverse = _processes.climb(*self.arrays, t, inverse, close)
+        return t, float(height), inverse
+
+
+class _Solved(NamedTuple):
+    """See :func:`vec2dag._processes.solve`."""
+
+    root: Array
+    inverse: Array
     weights: Array
     height: float
     quadratic: float
     left: float
     freedom: float
 
-    @classmethod
-    def of(cls, inputs: Array, centres: Array, y: Array, rho: float) -> "_Solved":
-        """From the rows, a block at a time."""
-        S, c = np.zeros((len(centres), len(centres))), np.zeros(len(centres))
-        for rows in _blocks(len(y)):
-            C = _kernel(inputs[rows], centres)
-            S += C.T @ C
-            c += C.T @ y[rows]
-        return cls.from_products(_kernel(centres, centres), S, c, y, rho)
 
-    @classmethod
-    def from_products(cls, K: Array, S: Array, c: Array, y: Array, rho: float) -> "_Solved":
-        """From ``C'C`` and ``C'y``."""
-        n, m = len(y), len(c)
-        jittered = K.copy()
-        jittered.flat[:: m + 1] += JITTER
-        root = triangular_inverse(np.linalg.cholesky(jittered))
-        B = root @ S @ root.T / rho
-        B.flat[:: m + 1] += 1.0
-        factor = np.linalg.cholesky(B)
-        half = triangular_inverse(factor) @ root
-        inverse = half.T @ half / rho
-        weights = inverse @ c
-        # Few of the rows may all be equal.
-        total = max(float(y @ y), 1e-12 * n)
-        quadratic = max(total - float(c @ weights), 1e-12 * total) / rho
-        left = max(total - 2.0 * float(c @ weights) + float(weights @ S @ weights), 1e-12 * total)
-        height = n * math.log(quadratic * rho / n) + 2.0 * float(np.log(np.diagonal(factor)).sum())
-        freedom = float((inverse * S).sum())
-        return cls(jittered, inverse, root, weights, height, quadratic, left, freedom)
-
-
-class _Likelihood:
-    """``-2 ln p(y)`` less twice the logarithm of the prior, and its slope, by the logarithms of ``l`` and ``rho``."""
-
-    def __init__(self, inputs: Array, y: Array, landmarks: int) -> None:
-        self.inputs, self.y = inputs, y - y.mean()
-        self.places = _places(inputs, landmarks)
-        k = inputs.shape[1]
-        self.centre = np.append(np.full(k, SCALE + 0.5 * math.log(k)), NOISE)
-        # Kernels and, as a last column, residuals; and derivatives: fresh memory would cost more than what fills it.
-        self.beside, self.slopes = np.empty((len(y), len(self.places) + 1)), np.empty((len(y), len(self.places)))
-
-    def __call__(self, t: Array) -> tuple[float, Array]:
-        """At ``t`` (k + 1,)."""
-        y, n = self.y, len(self.y)
-        rho = _ratio(t, n)
-        Z = self.inputs / np.exp(t[:-1])
-        centres = Z[self.places]
-        C, K = _kernel(Z, centres, self.beside[:, :-1]), _kernel(centres, centres)
-        solved = _Solved.from_products(K, C.T @ C, C.T @ y, y, rho)
-        b, share = solved.weights, n / solved.quadratic
-        # Derivatives by C and K, times C and K: d ln|rho K + C'C| = tr inverse (rho dK + 2 C'dC), and
-        # d quadratic = -2 (y - C b)' dC b / rho + b' dK b.
-        self.beside[:, -1] = y - C @ b
-        by_C = np.matmul(self.beside, np.vstack([2.0 * solved.inverse, -2.0 * share / rho * b]), out=self.slopes)
-        by_C *= C
-        by_K = (rho * solved.inverse - solved.root.T @ solved.root + share * np.outer(b, b)) * K
-        slope = np.empty(len(t))
-        slope[:-1] = _stretch(Z, centres, by_C) + _stretch(centres, centres, by_K)
-        slope[-1] = n - solved.freedom + share * (float(b @ solved.K @ b) - solved.quadratic)
-        slope[-1] *= math.exp(t[-1]) / rho
-        away = (t - self.centre) / WIDTH
-        return solved.height + float(away @ away), slope + 2.0 * away / WIDTH
-
-
-def _ratio(t: Array, n: int) -> float:
-    """Noise over amplitude for the last of the numbers ``t``."""
-    return math.exp(t[-1]) + LEAST * n
-
-
-def _stretch(P: Array, Q: Array, W: Array) -> Array:
-    """``sum_ij W_ij (p_ik - q_jk)^2`` (k,)."""
-    return np.asarray(W.sum(axis=1) @ P**2 + W.sum(axis=0) @ Q**2 - 2.0 * (P * (W @ Q)).sum(axis=0))
-
-
-class _Top(NamedTuple):
-    t: Array
-    height: float
-    inverse: Array  # approximation of the inverse of the second derivatives
-
-
-def _climb(f: _Likelihood, t: Array, inverse: Array | None, close: float) -> _Top:
-    """The minimum next to ``t`` by steps of Broyden, Fletcher, Goldfarb and Shanno, each of them downhill."""
-    height, slope = f(t)
-    H = np.eye(len(t)) * (0.5 / max(float(np.abs(slope).max()), 0.5)) if inverse is None else inverse
-    fresh = inverse is None
-    for _ in range(60):
-        step = -H @ slope
-        step *= min(1.0, LONGEST / float(np.abs(step).max() or 1.0))
-        gain = -float(step @ slope)
-        if gain < close:
-            break
-        for _ in range(12):
-            there, new_slope = f(t + step)
-            if there <= height - 1e-4 * gain:
-                break
-            # The vertex of the parabola through both heights and the slope here.
-            shrink = min(max(0.5 * gain / (there - height + gain), 0.1), 0.5)
-            step, gain = step * shrink, gain * shrink
-        else:
-            break
-        t, turn = t + step, new_slope - slope
-        bend = float(step @ turn)
-        if bend > 1e-9 * float(np.linalg.norm(step) * np.linalg.norm(turn)):
-            if fresh:
-                H, fresh = np.eye(len(t)) * (bend / float(turn @ turn)), False
-            V = np.eye(len(t)) - np.outer(step, turn) / bend
-            H = V @ H @ V.T + np.outer(step, step) / bend
-        height, slope = there, new_slope
-    return _Top(t, height, H)
+def _solve(inputs: Array, centres: Array, y: Array, rho: float) -> _Solved:
+    """The process of landmarks at ``centres`` (m, k) for rows ``inputs`` (n, k), a block at a time."""
+    S, c = np.zeros((len(centres), len(centres))), np.zeros(len(centres))
+    for rows in _blocks(len(y)):
+        C = _kernel(inputs[rows], centres)
+        S += C.T @ C
+        c += C.T @ y[rows]
+    return _Solved(*_processes.solve(_kernel(centres, centres), S, c, float(y @ y), len(y), rho))
