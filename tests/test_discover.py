@@ -172,7 +172,7 @@ def test_an_interrupt_of_a_costly_search_keeps_what_it_has(monkeypatch):
     assert {200, 800} == set(whole), "some regressions on a quarter of the rows, some on all"
     assert complete.init == "a part of the rows"
     first_on_all = whole.index(800)
-    for at in (first_on_all // 2, (first_on_all + len(whole)) // 2):
+    for at in (3 * first_on_all // 4, (first_on_all + len(whole)) // 2):
         score = Score(None, Sometimes(data.X, [], at), n_jobs=1)
         with pytest.warns(UserWarning, match="interrupted"):
             found = discover(score, rng=np.random.default_rng(0))

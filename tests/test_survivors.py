@@ -189,7 +189,7 @@ class Recorded:
     def __init__(self, better):
         self.better, self.warm = better, []
 
-    def descend(self, order, floor=-np.inf, full=False, A=None):
+    def descend(self, order, floor=-np.inf, full=False, A=None, thorough=False):
         self.warm.append(A is not None)
         return (self.better if A is None else Candidate(EMPTY, -np.inf, order)), 0
 

@@ -26,7 +26,7 @@ FEW_ROWS = 200
 # Distance, in the logarithm of the length scale, of the first points of the climb; and when a maximum is found.
 STEP, CLOSE = 0.15, 0.01
 # Landmarks of the process that guides the exact one, from so many rows on, unless the noise is a smaller share of the
-# largest variance than this: then residuals have little to do with each other.
+# largest variance than this: then what others leave has little to do with what the exact process leaves.
 GUIDING, GUIDED_ROWS, LEAST_NOISE = 150, 400, 1e-3
 # Added to the variance of landmarks.
 JITTER = 1e-8
@@ -120,16 +120,22 @@ class GaussianProcess(RowRegression, Settings):
         if self.landmarks is not None:
             whole_number("landmarks", self.landmarks, least=2)
 
-    def simpler(self, X: Array, names: tuple[str, ...]) -> Regression:
-        """Additive regressions: on the paper's data their graphs are within a few edges of those of the processes."""
-        return Additive().bind(X, names)
+    def simpler(self, X: Array, names: tuple[str, ...]) -> Regression | None:
+        """Additive regressions: on the paper's data their graphs are within a few edges of those of the processes.
+
+        None where the noise is next to nothing: processes on a part of the rows are closer then.
+        """
+        return None if self._noiseless(X) else Additive().bind(X, names)
 
     def approximate(self, X: Array, names: tuple[str, ...]) -> Regression | None:
         """The process on landmarks, where that is less work and the noise is not next to nothing."""
-        few = self.landmarks is not None or len(X) < GUIDED_ROWS
-        if few or self.alpha < LEAST_NOISE * X.var(axis=0).max():
+        if self.landmarks is not None or len(X) < GUIDED_ROWS or self._noiseless(X):
             return None
         return replace(self, landmarks=GUIDING).bind(X, names)
+
+    def _noiseless(self, X: Array) -> bool:
+        """Whether next to nothing is left of a column when a process has been fitted to it."""
+        return bool(self.alpha < LEAST_NOISE * X.var(axis=0).max())
 
     def doubt(self, X: Array) -> str | None:
         """A sentence if the noise is out of proportion to the columns of ``X`` (n, d); None if it is not."""
@@ -230,8 +236,9 @@ def _all_squares(Z: Array, kind: Any) -> NDArray[Any]:
 
 def _median_square(squares: NDArray[np.float64]) -> float:
     """Square of the median distance between different rows; the mean square if half of the rows are equal."""
-    pairs = squares[np.tril_indices(len(squares), -1)]
-    return float(np.median(np.sqrt(pairs)) ** 2 or pairs.mean() or 1.0)
+    pairs = np.concatenate([row[:i] for i, row in enumerate(squares)])
+    middle = (len(pairs) - 1) // 2, len(pairs) // 2
+    return float(np.sqrt(np.partition(pairs, middle)[list(middle)]).mean() ** 2 or pairs.mean() or 1.0)
 
 
 def _maximise(

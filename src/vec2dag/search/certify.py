@@ -11,14 +11,12 @@ from ..graph import as_adjacency, is_dag, topological_order
 from ..scores import Score, needs_local
 from .budget import Budget
 from .checkpoint import storable
-from .descent import CLOSE, Candidate, Descent, descent_of, resolution
+from .descent import CLOSE, FEW_PLACES, Candidate, Descent, descent_of, resolution
 
 __all__ = ["Certificate", "Refined", "certify", "insertion_search"]
 
 # Up to here the last pass over all insertions gives up no direction early; see docs/algorithms.md.
 FULL_CERTIFICATE = 100
-# The same where regressions take their time.
-FULL_COSTLY = 15
 # Up to here, and with so many rows for each column, a backward elimination from all edges of the order is tried too.
 ELIMINATION, ROWS_FOR_ELIMINATION = 60, 2
 
@@ -119,17 +117,17 @@ def insertion_search(score: Score, start: ArrayLike) -> Refined:
 def certify(score: Score, descent: Descent, best: Candidate, budget: Budget) -> Refined:
     """Alternate single edges and insertions until neither improves, or until the budget is over."""
     least, eliminate = resolution(score), _affords_elimination(score)
-    all_places = score.d <= (FULL_CERTIFICATE if score.local.cheap else FULL_COSTLY)
+    all_places = score.d <= (FULL_CERTIFICATE if score.local.cheap else FEW_PLACES)
     certificate = None
     # What has been reached when the time is over, or somebody interrupts, stays.
     with budget.guard(score):
         while not budget.over:
             for better in _edge_descent(score, best, budget):
                 best = better
-            found, _ = descent.descend(best.order, floor=best.score, full=all_places, A=best.A)
+            found, _ = descent.descend(best.order, best.score, all_places, best.A, thorough=True)
             if found.score <= best.score + least and not budget.over:
                 # Parents that are grown from none may be better than those that were carried along.
-                found, _ = descent.descend(best.order, floor=best.score, full=all_places)
+                found, _ = descent.descend(best.order, best.score, all_places, thorough=True)
             if found.score <= best.score + least and eliminate:
                 found = _eliminate(score, best.order)
             if found.score > best.score + least:

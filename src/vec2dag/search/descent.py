@@ -9,6 +9,8 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import starmap
+from operator import attrgetter
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -28,8 +30,8 @@ ROUNDING = 1e-9
 MANY, NEGLIGIBLE = 300, 0.05
 # Nodes whose places are tried at the same time where regressions are not cheap: enough for many workers.
 TOGETHER = 2
-# Places in a row without improvement after which such a direction is given up.
-WORSE = 2
+# Places in a row without improvement after which such a direction is given up on more nodes than this.
+WORSE, FEW_PLACES = 2, 15
 # What an approximation has cost a smaller part of the price of an edge than this is tried wherever it is exact.
 CLOSE = 0.2
 # A climb between sets of parents ends at improvements below this; sums of links have this precision.
@@ -70,11 +72,12 @@ class Descent(Protocol):
         floor: float = -np.inf,
         full: bool = False,
         A: NDArray[np.uint8] | None = None,
+        thorough: bool = False,
     ) -> tuple[Candidate, int]:
         """The local optimum and the number of moves; every move must lead above the score ``floor``.
 
         With ``full`` all places are tried, without it a direction is given up where there is little hope. Parents are
-        selected starting from those in ``A`` (d, d) that the order allows.
+        selected starting from those in ``A`` (d, d) that the order allows, and with ``thorough`` anew for every place.
         """
         ...
 
@@ -88,7 +91,7 @@ class CompiledDescent(Stateful):
     """Descents in the kernels, where linear regressions, or counts of categories, cost microseconds.
 
     A selection of parents starts from the one for the neighbouring order and is improved by single additions, removals
-    and exchanges, so that a move never loses parents that the new order still allows.
+    and exchanges, so that a move never loses parents that the new order still allows. It is always thorough.
 
     Parameters
     ----------
@@ -130,6 +133,7 @@ class CompiledDescent(Stateful):
         floor: float = -np.inf,
         full: bool = False,
         A: NDArray[np.uint8] | None = None,
+        thorough: bool = False,
     ) -> tuple[Candidate, int]:
         """See :class:`Descent`."""
         walk = self.walk(order, A)
@@ -302,8 +306,11 @@ class _Choice:
         return self.link + self.price
 
 
-# A node and those that may be its parents; a node, its place, and the selections that change there.
+_cost = attrgetter("cost")
+# A node and those that may be its parents; these and where a selection starts; a node, its place, and the selections
+# that change there.
 _Key = tuple[int, frozenset[int]]
+_Wanted = tuple[int, frozenset[int], frozenset[int]]
 _Move = tuple[int, int, dict[int, _Choice]]
 
 
@@ -326,7 +333,7 @@ class _Passage:
         following = self.place + self.direction
         return 0 <= following < len(self.order) and not self.fixed[self.order[following]]
 
-    def step(self) -> list[tuple[int, frozenset[int], frozenset[int]]]:
+    def step(self) -> "list[_Wanted]":
         """Go past the next node; the two change sides, and nobody else notices: what to select for them."""
         self.place += self.direction
         self.passed = self.order[self.place]
@@ -339,6 +346,11 @@ class _Passage:
             (self.node, self.before, self.changed[self.node].parents & self.before),
             (self.passed, behind, self.choices[self.passed].parents & behind),
         ]
+
+    @property
+    def newcomers(self) -> tuple[int | None, int | None]:
+        """The candidate that the node, and the one that it has just passed, has had for this step only."""
+        return (self.passed, None) if self.direction == 1 else (None, self.node)
 
     def arrive(self, own: _Choice, others: _Choice) -> None:
         """Take the selections that were asked for."""
@@ -397,7 +409,7 @@ class LocalDescent(Stateful):
             self.guide.resume(snapshot["guide"])
         self.selected = dict(zip(keys, map(_Choice, parents, *parts.T.tolist()), strict=True))
 
-    def select(self, wanted: list[tuple[int, frozenset[int], frozenset[int]]]) -> list[_Choice]:
+    def select(self, wanted: list[_Wanted]) -> list[_Choice]:
         """The parents of each node among those allowed, climbing from given ones: ``(node, allowed, start)``."""
         wanted = [self._permitted(*one) for one in wanted]
         climbs = {(node, allowed): start for node, allowed, start in wanted if (node, allowed) not in self.selected}
@@ -418,6 +430,20 @@ class LocalDescent(Stateful):
             self.selected.update((key, at[key]) for key in done)
             at = {key: best[key] for key in at if key not in done}
         return [self.selected[node, allowed] for node, allowed, _ in wanted]
+
+    def _adjust(self, wanted: list[_Wanted], newcomers: list[int | None]) -> list[_Choice]:
+        """Selections that are known, and for others the start itself, with the newcomer if that is better."""
+        sets: list[tuple[int, frozenset[int]]] = []
+        parts: list[tuple[_Key, slice]] = []
+        for (node, allowed, start), new in zip(starmap(self._permitted, wanted), newcomers, strict=True):
+            begin = len(sets)
+            if (node, allowed) not in self.selected:
+                sets.append((node, start))
+                if new in allowed and len(start) < self.known.max_parents[node]:
+                    sets.append((node, start | {new}))
+            parts.append(((node, allowed), slice(begin, len(sets))))
+        found = self._choices(sets)
+        return [min(found[part], key=_cost) if found[part] else self.selected[key] for key, part in parts]
 
     def _hopeful(
         self, at: "dict[_Key, _Choice]", options: "list[tuple[_Key, frozenset[int]]]"
@@ -470,8 +496,14 @@ class LocalDescent(Stateful):
         floor: float = -np.inf,
         full: bool = False,
         A: NDArray[np.uint8] | None = None,
+        thorough: bool = False,
     ) -> tuple[Candidate, int]:
-        """See :class:`Descent`; unless ``full``, a direction ends after two places in a row without improvement."""
+        """See :class:`Descent`; unless ``full``, a direction ends after two places in a row without improvement.
+
+        Unless ``thorough``, a place is judged by the parents at hand, less those that it forbids and with those that it
+        is the first to allow: two regressions in place of dozens. They are selected anew where no move is left.
+        """
+        full = full or self.score.d <= FEW_PLACES
         current = [int(node) for node in self.known.extend(order)]
         near = self.hint if A is None else A
         wanted = [self._permitted(*one) for one in self._wanted(current, near)]
@@ -484,10 +516,18 @@ class LocalDescent(Stateful):
                 choices = self._reprice(current, choices, near)
             best, unmoved, turn = self._value(choices), 0, 0
             begun, seen = self.score.local.fits, 0
-            while unmoved < self.score.d and not self.budget.over:
+            while not self.budget.over:
+                if unmoved >= self.score.d:
+                    if thorough:
+                        break
+                    anew = self._choose(current, self._graph(choices))
+                    choices = {node: min(choice, anew[node], key=_cost) for node, choice in choices.items()}
+                    if (settled := self._value(choices)) <= best + self.resolution:
+                        break
+                    best, unmoved = settled, 0
                 nodes = [(turn + k) % self.score.d for k in range(min(TOGETHER, self.score.d - unmoved))]
                 turn, unmoved = turn + len(nodes), unmoved + len(nodes)
-                for move, value in self._moves(current, choices, nodes, best, full):
+                for move, value in self._moves(current, choices, nodes, best, full, thorough):
                     if value > max(best, floor) + self.resolution:
                         best, unmoved, target = value, 0, move
                 if unmoved == 0:
@@ -510,7 +550,7 @@ class LocalDescent(Stateful):
             A[sorted(choice.parents), i] = 1
         return A
 
-    def _wanted(self, order: list[int], near: NDArray[np.uint8]) -> list[tuple[int, frozenset[int], frozenset[int]]]:
+    def _wanted(self, order: list[int], near: NDArray[np.uint8]) -> list[_Wanted]:
         """What to select for an order: every node, its predecessors, and those that are parents in ``near`` (d, d)."""
         wanted = []
         for t, node in enumerate(order):
@@ -523,11 +563,11 @@ class LocalDescent(Stateful):
         return dict(zip(order, self.select(self._wanted(order, near)), strict=True))
 
     def _moves(
-        self, order: list[int], choices: dict[int, _Choice], nodes: list[int], best: float, full: bool
+        self, order: list[int], choices: dict[int, _Choice], nodes: list[int], best: float, full: bool, thorough: bool
     ) -> "Iterator[tuple[_Move, float]]":
         """Nodes at other places of the order, with the selections that change, and the score of each."""
         if self.guide is None:
-            for walk, value in self._explore(self._walks(order, choices, nodes), best, full):
+            for walk, value in self._explore(self._walks(order, choices, nodes), best, full, thorough):
                 yield (walk.node, walk.place, dict(walk.changed)), value
             return
         guide = self.guide
@@ -537,7 +577,7 @@ class LocalDescent(Stateful):
         lost = -float(self.score.change(off + CLOSE * self.price, total))
         places = [
             (walk.node, walk.place)
-            for walk, value in guide._explore(guide._walks(order, guess, nodes), level, full)
+            for walk, value in guide._explore(guide._walks(order, guess, nodes), level, full, thorough)
             if value > level - lost
         ]
         jumps = [list(self._jump(order, choices, *place)) for place in places]
@@ -549,9 +589,7 @@ class LocalDescent(Stateful):
     def _walks(self, order: list[int], choices: dict[int, _Choice], nodes: list[int]) -> list["_Passage"]:
         return [_Passage(order, choices, v, s, self.known.before) for v in nodes for s in (1, -1)]
 
-    def _jump(
-        self, order: list[int], choices: dict[int, _Choice], node: int, place: int
-    ) -> Iterator[tuple[int, frozenset[int], frozenset[int]]]:
+    def _jump(self, order: list[int], choices: dict[int, _Choice], node: int, place: int) -> Iterator[_Wanted]:
         """What to select if a node goes to a place: its parents, and those of the nodes that it passes."""
         moved = [v for v in order if v != node]
         moved.insert(place, node)
@@ -560,12 +598,16 @@ class LocalDescent(Stateful):
             allowed = frozenset(moved[:t])
             yield moved[t], allowed, choices[moved[t]].parents & allowed
 
-    def _explore(self, walks: list["_Passage"], best: float, full: bool) -> Iterator[tuple["_Passage", float]]:
+    def _explore(
+        self, walks: list["_Passage"], best: float, full: bool, thorough: bool
+    ) -> Iterator[tuple["_Passage", float]]:
         """Step by step, all walks at once, and the score after every step of each."""
         while walks := [walk for walk in walks if walk.goes_on and (full or walk.worse < WORSE)]:
             if self.budget.over:
                 return
-            found = iter(self.select([wanted for walk in walks for wanted in walk.step()]))
+            wanted = [one for walk in walks for one in walk.step()]
+            newcomers = [new for walk in walks for new in walk.newcomers]
+            found = iter(self.select(wanted) if thorough else self._adjust(wanted, newcomers))
             for walk in walks:
                 walk.arrive(next(found), next(found))
                 value = self._value(walk.choices | walk.changed)

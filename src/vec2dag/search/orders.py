@@ -44,7 +44,7 @@ class Orders(Settings):
     n_steps : int, default 150
         Batches at most.
     batch_size : int, optional
-        Orders drawn for a batch; None is 8, and 2 where regressions take their time.
+        Orders drawn for a batch; None is 8; where regressions take their time, 2, and 4 with all rows up to 12 nodes.
     stall : int, optional
         None is 5; where regressions take their time, 2 on a part of the rows and 3 on all of them.
     agree : int, optional
@@ -79,7 +79,7 @@ class Orders(Settings):
         if start.order is None and policy is not None:
             start = replace(start, order=np.argsort(policy.mu[: scored.d], kind="stable"))
         if start.order is not None:
-            chain = self if cheap else self.filled(2, 3, 1)
+            chain = self if cheap else self._last(scored.d)
             return chain.climb(scored, rng, _descended(scored, start, budget), budget, start.name)
         return self.climb(scored, rng, None, budget) if cheap else self._sparing(scored, rng, budget)
 
@@ -91,6 +91,10 @@ class Orders(Settings):
             stall=self.stall or stall,
             agree=self.agree or agree,
         )
+
+    def _last(self, d: int) -> "Orders":
+        """The one chain where regressions take their time."""
+        return self.filled(4 if d <= FEW_NODES else 2, 3, 1)
 
     def _sparing(self, score: Score, rng: np.random.Generator, budget: Budget) -> SearchResult:
         """Restarts with simpler regressions or on a part of the rows, one chain with those of the score on all rows."""
@@ -114,7 +118,7 @@ class Orders(Settings):
         start = Start(name, topological_order(guide.A), guide.A)
         if budget.cancelled:
             return _valued(guide, score, start.name)
-        return self.filled(2, 3, 1).climb(score, rng, _descended(score, start, budget), budget, start.name)
+        return self._last(score.d).climb(score, rng, _descended(score, start, budget), budget, start.name)
 
     def _approximated(self, score: Score, near: Score, rng: np.random.Generator, budget: Budget) -> SearchResult:
         """The whole search with an approximation of the score, and a descent with the score itself from there."""
