@@ -520,8 +520,7 @@ class LocalDescent(Stateful):
                 if unmoved >= self.score.d:
                     if thorough:
                         break
-                    anew = self._choose(current, self._graph(choices))
-                    choices = {node: min(choice, anew[node], key=_cost) for node, choice in choices.items()}
+                    choices = self._settle(current, choices)
                     if (settled := self._value(choices)) <= best + self.resolution:
                         break
                     best, unmoved = settled, 0
@@ -561,6 +560,14 @@ class LocalDescent(Stateful):
     def _choose(self, order: list[int], near: NDArray[np.uint8]) -> dict[int, _Choice]:
         """Selections for an order as it is."""
         return dict(zip(order, self.select(self._wanted(order, near)), strict=True))
+
+    def _settle(self, order: list[int], choices: dict[int, _Choice]) -> dict[int, _Choice]:
+        """Selections for an order that start from those at hand, where they are not worse than what is known."""
+        near = self._graph(choices)
+        for node, allowed, _ in starmap(self._permitted, self._wanted(order, near)):
+            if (node, allowed) in self.selected and self.selected[node, allowed].cost > choices[node].cost:
+                del self.selected[node, allowed]
+        return self._choose(order, near)
 
     def _moves(
         self, order: list[int], choices: dict[int, _Choice], nodes: list[int], best: float, full: bool, thorough: bool
