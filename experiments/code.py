@@ -51,7 +51,7 @@ _ADDITIVE = ("scores/additive.py", "scores/splines.py", "_smoothing.py")
 _REGRESSIONS = {
     "linear": (),
     "gp": ("scores/gp.py", *_ADDITIVE),
-    "gp-auto": ("scores/learned.py", "scores/regressors.py", *_ADDITIVE),
+    "gp-auto": ("scores/learned.py", "scores/regressors.py", "_processes.py", *_ADDITIVE),
     "additive": _ADDITIVE,
 }
 _JUDGE = ("metrics.py", "prune/__init__.py")

@@ -74,7 +74,7 @@ def test_a_score_has_one_approximation_where_rows_are_many():
     X = smooth()
     score = Score(X, GaussianProcess())
     assert score.approximation is score.approximation
-    assert score.approximation.regression.method == GaussianProcess(landmarks=150)
+    assert score.approximation.regression.method == GaussianProcess(landmarks=200)
     assert score.approximation.approximation is None
     assert Score(X[:399], GaussianProcess()).approximation is None
     assert Score(X).approximation is None

@@ -27,7 +27,7 @@ FEW_ROWS = 200
 STEP, CLOSE = 0.15, 0.01
 # Landmarks of the process that guides the exact one, from so many rows on, unless the noise is a smaller share of the
 # largest variance than this: then what others leave has little to do with what the exact process leaves.
-GUIDING, GUIDED_ROWS, LEAST_NOISE = 150, 400, 1e-3
+GUIDING, GUIDED_ROWS, LEAST_NOISE = 200, 400, 1e-3
 # Added to the variance of landmarks.
 JITTER = 1e-8
 # Rows of a kernel matrix that are made at a time: they stay in the cache.
