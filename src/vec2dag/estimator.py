@@ -66,6 +66,7 @@ from .scores import (
     Linear,
     LinearOnTable,
     Regimes,
+    Regression,
     Score,
     SklearnRegression,
     as_criterion,
@@ -291,6 +292,7 @@ class ALIAS(BaseEstimator):
     """
 
     cpdag_: NDArray[np.uint8]
+    regression_: Regression | None
 
     @_explains_moved
     def __init__(
@@ -422,11 +424,8 @@ class ALIAS(BaseEstimator):
             moments = moments.standardised()
         self.moments_ = moments
         linear = self._linear_on(data, moments)
-        # Searches end in other local optima if columns are in another order: they are always put in the same.
-        d = self.n_features_in_
-        self._columns = moments.canonical_order() if isinstance(self.criterion_, Criterion) else np.arange(d)
-        labels = Relabelling(self._columns)
         score = self._make_score(data, moments)
+        labels = Relabelling(self._columns)
         if self.knowledge is None:
             # A score may have brought its own.
             self._constraints = score.constraints.taken(labels.place)
@@ -642,18 +641,28 @@ class ALIAS(BaseEstimator):
             warn(sentence, DataWarning)
 
     def _make_score(self, data: Any, moments: Moments) -> GraphScore:
-        """What is maximised."""
-        if not isinstance(self.criterion_, Criterion):
-            return as_score(self.criterion_, len(moments.names))
+        """What is maximised; sets the order that columns have in it, and ``regression_``."""
+        if not is_criterion(self.criterion_):
+            self._columns, self.regression_ = np.arange(self.n_features_in_), None
+            return as_score(self.criterion_, self.n_features_in_)
+        # Searches end in other local optima if columns are in another order: they are always put in the same.
+        self._columns = moments.canonical_order()
+        score = self._score_by(self.criterion_, data, moments)
+        # For whoever asks the same score something else, with the columns as they are in the table.
+        self.regression_ = score.regression.taken(np.argsort(self._columns))
+        return score
+
+    def _score_by(self, criterion: str | Criterion, data: Any, moments: Moments) -> Score:
+        """The score that a criterion makes of the table, with its columns in the order of the search."""
         if isinstance(data, Coded):
-            return Score(data.taken(self._columns), self.regression, self.criterion_, n_jobs=self.n_jobs)
+            return Score(data.taken(self._columns), self.regression, criterion, n_jobs=self.n_jobs)
         regression, targets = describe(self.regression), self.interventions_
         rows = getattr(regression, "needs_rows", True) and not isinstance(data, Moments)
         moments = moments.taken(self._columns)
         table = self._prepared(data)[:, self._columns] if rows or targets is not None else moments
         if targets is not None:
             targets = targets.taken(self._columns)
-        return Score(table, regression, self.criterion_, n_jobs=self.n_jobs, names=moments.names, interventions=targets)
+        return Score(table, regression, criterion, n_jobs=self.n_jobs, names=moments.names, interventions=targets)
 
     def _prepared(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """A copy of a table as regressions get it: centred, and standardised if asked, by the table of fit."""
@@ -767,10 +776,6 @@ class ALIAS(BaseEstimator):
         self, found: SearchResult, A: NDArray[np.uint8], linear: LinearOnTable | Regimes, score: GraphScore
     ) -> None:
         self._criterion_name, self._linear = score.name, score.linear is not False
-        # For whoever asks the same score something else, with the columns as they are in the table.
-        self.regression_ = None
-        if isinstance(self.criterion_, Criterion) and isinstance(score, Score):
-            self.regression_ = score.regression.taken(np.argsort(self._columns))
         self.adjacency_raw_, self.adjacency_matrix_ = found.A, A
         self.score_ = found.score
         self.search_ = found
