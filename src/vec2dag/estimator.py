@@ -59,8 +59,6 @@ from .scores import (
     CRITERIA,
     REGRESSIONS,
     ConditionalTable,
-    Costed,
-    CountsOnTable,
     Criterion,
     GraphScore,
     Linear,
@@ -804,10 +802,11 @@ class ALIAS(BaseEstimator):
         category = self.columns_.categorical
         self.weights_ = np.where(A.astype(bool) & (category[:, None] | category), np.nan, 0.0)
         self._gains = np.zeros(A.shape)
-        if not isinstance(self.regression_, Costed) or not isinstance(self.criterion_, Criterion):
+        # Gains need d^2 costs: a moment where these are compiled, and as long as a search where they are not.
+        if self.regression_ is None or not self.regression_.has_costing:
             return
         self.weights_ = self.regression_.coefficients(A)
-        score = Score(None, self.regression_, self.criterion_, n_jobs=self.n_jobs)
+        score = Score(None, self.regression_, as_criterion(self.criterion_), n_jobs=self.n_jobs)
         links, changes = score.toggles(A)
         last = score.steps[A.sum(axis=0, dtype=np.int64) - 1]
         # From scores, which are divided by n d, to logarithms of probabilities, of which BIC has twice.
@@ -961,12 +960,12 @@ class ALIAS(BaseEstimator):
     def tables_(self) -> dict[str, ConditionalTable]:
         """By the name of the column its probabilities given the estimated parents; only if all are categories."""
         check_is_fitted(self)
-        if not isinstance(self.regression_, CountsOnTable):
+        tables = None if self.regression_ is None else self.regression_.tables(self.adjacency_matrix_)
+        if tables is None:
             numbers = [name for name in self._names if name not in self.columns_.by_name]
             why = f": {quoted(numbers)} are numbers" if numbers else ""
             raise AttributeError(f"tables_ are for tables of categories, with a criterion such as 'bdeu'{why}")
-        A = self.adjacency_matrix_
-        return {name: self.regression_.table(j, np.flatnonzero(A[:, j]).tolist()) for j, name in enumerate(self._names)}
+        return tables
 
     def summary(self) -> str:
         """What was found, as text: the edges, those that pruning removed, and one line about the fit."""
