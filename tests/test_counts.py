@@ -9,9 +9,10 @@ import pytest
 from oracles import all_dags
 from scipy.special import gammaln
 
-from vec2dag import ALIAS, BDeu, MultinomialBIC, Score, bootstrap, cpdag, discover, exact_search, posterior
+from vec2dag import ALIAS, BDeu, Linear, MultinomialBIC, Score, bootstrap, cpdag, discover, exact_search, posterior
 from vec2dag import prune as pruning
 from vec2dag.columns import Coded, Columns, coded
+from vec2dag.confidence.resampling import MANY_ROWS
 from vec2dag.scores import costs
 from vec2dag.search import LocalSearch
 
@@ -255,6 +256,16 @@ def test_what_is_for_numbers_names_the_categories():
     for learn in (ALIAS().fit, lambda X, **more: bootstrap(ALIAS(), X, 2, **more)):
         with pytest.raises(ValueError, match="interventions are for columns of numbers, and 'a', 'b' are categories"):
             learn(whole, interventions=told)
+
+
+def test_samples_of_many_rows_of_categories_are_rows_whatever_the_regression_is_called():
+    X = table(MANY_ROWS + 1, (2, 3))
+    named, made = (
+        bootstrap(ALIAS("bdeu", regression=regression), X, 2, random_state=0, n_jobs=1)
+        for regression in ("linear", Linear())
+    )
+    assert made.drawn == "rows"
+    assert [s.score for s in made.samples] == [s.score for s in named.samples]
 
 
 def test_bootstrap_and_posterior_take_categories():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from oracles import all_dags, graph_score, markov_equivalent, mean_squared_residual, residual_ratio_in_long_double
 
-from vec2dag import BIC, LeastSquares, Linear, Moments, Score, vec2dag, vec_dim
+from vec2dag import BIC, GaussianProcess, LeastSquares, Linear, Moments, Score, vec2dag, vec_dim
 from vec2dag._parallel import effective_jobs, one_blas_thread, run_chunks
 
 CRITERIA = ["bic-ev", "bic-nv", "ls"]
@@ -259,3 +259,17 @@ def test_repeated_parents_count_once(X):
     assert score.local(0, [2]) == pytest.approx(mean_squared_residual(X, 0, [2]))
     with pytest.raises(ValueError, match="its own parent"):
         score.local(0, [0])
+
+
+def test_only_linear_regressions_have_coefficients_and_only_counts_have_tables(rng):
+    X = rng.standard_normal((40, 3))
+    A = np.array([[0, 1, 1], [0, 0, 0], [0, 0, 0]], np.uint8)
+    linear, curved = (Score(X, regression).regression for regression in (Linear(), GaussianProcess()))
+    slopes = [np.polyfit(X[:, 0], X[:, node], 1)[0] for node in (1, 2)]
+    np.testing.assert_allclose(linear.coefficients(A)[0, 1:], slopes)
+    np.testing.assert_array_equal(np.isnan(curved.coefficients(A)), A == 1)
+    assert curved.coefficients(A)[A == 0].tolist() == [0.0] * 7
+    assert linear.tables(A) is None
+    assert curved.tables(A) is None
+    counts = Score((X > 0).astype(int), criterion="bdeu", names=["a", "b", "c"]).regression
+    assert {name: table.parents for name, table in counts.tables(A).items()} == {"a": (), "b": ("a",), "c": ("a",)}

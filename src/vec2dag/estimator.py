@@ -39,7 +39,6 @@ from ._checks import (
     warn,
 )
 from ._parallel import OutOfTime, effective_jobs, one_blas_thread, until
-from ._settings import Settings
 from .columns import Coded, Columns, coded_warnings, rows_of
 from .confidence.bootstrap import check_missing, no_targets, of_complete
 from .confidence.effects import coefficients
@@ -47,7 +46,7 @@ from .edges import EdgeTable, removed_edges
 from .files.atomic import PathLike, as_json, write_together
 from .files.graphs import graph_files, to_networkx
 from .files.tables import columns_file
-from .graph import as_adjacency, cpdag, interventional_cpdag, maximally_oriented, skeleton, topological_order
+from .graph import cpdag, interventional_cpdag, maximally_oriented, skeleton, topological_order
 from .interventions import Interventions, without_targets
 from .jacobian import score_order
 from .knowledge import Knowledge
@@ -55,17 +54,17 @@ from .metrics import r2_scores, sortability
 from .missing import TREATMENTS, log_density
 from .moments import Moments
 from .progress import ProgressLine, announce_compilation
+from .prune.applied import as_pruner, pruned, pruned_by_regime
 from .scores import (
     CRITERIA,
     REGRESSIONS,
     ConditionalTable,
-    Costed,
-    CountsOnTable,
     Criterion,
     GraphScore,
     Linear,
     LinearOnTable,
     Regimes,
+    Regression,
     Score,
     SklearnRegression,
     as_criterion,
@@ -291,6 +290,7 @@ class ALIAS(BaseEstimator):
     """
 
     cpdag_: NDArray[np.uint8]
+    regression_: Regression | None
 
     @_explains_moved
     def __init__(
@@ -422,18 +422,15 @@ class ALIAS(BaseEstimator):
             moments = moments.standardised()
         self.moments_ = moments
         linear = self._linear_on(data, moments)
-        # Searches end in other local optima if columns are in another order: they are always put in the same.
-        d = self.n_features_in_
-        self._columns = moments.canonical_order() if isinstance(self.criterion_, Criterion) else np.arange(d)
-        labels = Relabelling(self._columns)
         score = self._make_score(data, moments)
+        labels = Relabelling(self._columns)
         if self.knowledge is None:
             # A score may have brought its own.
             self._constraints = score.constraints.taken(labels.place)
         else:
             self._constraints = Knowledge.of(self.knowledge, self._names).bind(self._names)
         self._warn_of(data, score)
-        pruner = self._pruner(score)
+        pruner = as_pruner(self.prune, score, self.columns_)
         if isinstance(data, Moments) and hasattr(pruner, "explain") and getattr(pruner, "needs_rows", True):
             raise ValueError(
                 f"prune={brief(self.prune)} needs the rows of the table, X is Moments; prune=None needs none"
@@ -642,50 +639,33 @@ class ALIAS(BaseEstimator):
             warn(sentence, DataWarning)
 
     def _make_score(self, data: Any, moments: Moments) -> GraphScore:
-        """What is maximised."""
-        if not isinstance(self.criterion_, Criterion):
-            return as_score(self.criterion_, len(moments.names))
+        """What is maximised; sets the order that columns have in it, and ``regression_``."""
+        if not is_criterion(self.criterion_):
+            self._columns, self.regression_ = np.arange(self.n_features_in_), None
+            return as_score(self.criterion_, self.n_features_in_)
+        # Searches end in other local optima if columns are in another order: they are always put in the same.
+        self._columns = moments.canonical_order()
+        score = self._score_by(self.criterion_, data, moments)
+        # For whoever asks the same score something else, with the columns as they are in the table.
+        self.regression_ = score.regression.taken(np.argsort(self._columns))
+        return score
+
+    def _score_by(self, criterion: str | Criterion, data: Any, moments: Moments) -> Score:
+        """The score that a criterion makes of the table, with its columns in the order of the search."""
         if isinstance(data, Coded):
-            return Score(data.taken(self._columns), self.regression, self.criterion_, n_jobs=self.n_jobs)
+            return Score(data.taken(self._columns), self.regression, criterion, n_jobs=self.n_jobs)
         regression, targets = describe(self.regression), self.interventions_
         rows = getattr(regression, "needs_rows", True) and not isinstance(data, Moments)
         moments = moments.taken(self._columns)
         table = self._prepared(data)[:, self._columns] if rows or targets is not None else moments
         if targets is not None:
             targets = targets.taken(self._columns)
-        return Score(table, regression, self.criterion_, n_jobs=self.n_jobs, names=moments.names, interventions=targets)
+        return Score(table, regression, criterion, n_jobs=self.n_jobs, names=moments.names, interventions=targets)
 
     def _prepared(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """A copy of a table as regressions get it: centred, and standardised if asked, by the table of fit."""
         mean, deviations = self._units
         return (np.ascontiguousarray(values) - mean) / deviations
-
-    def _pruner(self, score: GraphScore) -> Any:
-        """What ``prune`` stands for: settings, a callable, or None."""
-        if isinstance(self.prune, Settings):
-            self.prune.check()
-        if isinstance(self.prune, type):
-            raise ValueError(f"prune={brief(self.prune)} is a class: settings are made by calling it")
-        automatic = isinstance(self.prune, str) and self.prune == "auto"
-        if self.columns_.categorical.any() and not (automatic or self.prune is None or callable(self.prune)):
-            raise ValueError(
-                f"prune={brief(self.prune)} is for numbers, and {quoted(self.columns_.by_name)} are categories: "
-                "prune=None, or 'auto', leaves the graph as the score has it"
-            )
-        if self.prune is None or hasattr(self.prune, "explain") or callable(self.prune):
-            return self.prune
-        if isinstance(self.prune, str) and self.prune in pruning.PRUNERS:
-            return pruning.PRUNERS[self.prune]()
-        if not isinstance(self.prune, str) or self.prune != "auto":
-            raise ValueError(
-                f"prune={brief(self.prune)}: allowed are 'auto', {', '.join(map(repr, pruning.PRUNERS))}, None, "
-                "settings such as prune.CAM(alpha=0.01), and callables (X, A) -> A"
-            )
-        if score.linear is None:
-            return None
-        if not score.linear:
-            return pruning.CAM()
-        return pruning.Threshold() if score.equal_variances else None
 
     def _algorithm(self) -> Any:
         """Names and settings as they are; a class of Stable-Baselines3 as settings of it."""
@@ -700,13 +680,17 @@ class ALIAS(BaseEstimator):
         return None if self.checkpoint is None else Checkpoint(self.checkpoint, any_seed=self.random_state is None)
 
     def _pruned_in_time(
-        self, pruner: Any, data: Any, linear: LinearOnTable | Regimes, found: SearchResult
+        self, pruner: Any, data: Any, linear: Any, found: SearchResult
     ) -> tuple[SearchResult, NDArray[np.uint8]]:
         """What was found, and its graph after pruning, or before it if that had to end; sets ``prune_table_``."""
         self.prune_table_: list[pruning.Verdict] = []
+        if pruner is None:
+            return found, found.A.copy()
+        how = pruned if self.interventions_ is None else pruned_by_regime
+        required = self._constraints.required
         not_pruned = "the graph is the one that the search found, not pruned"
         try:
-            A, self.prune_table_ = self._pruned(pruner, data, linear, found.A)
+            A, self.prune_table_ = how(pruner, data, linear, found.A, required, self._names, self.n_jobs)
             return found, A
         except OutOfTime:
             warn(f"the time was over before pruning had ended: {not_pruned}")
@@ -715,62 +699,10 @@ class ALIAS(BaseEstimator):
             warn(f"interrupted while pruning: {not_pruned}")
             return replace(found, stopped="interrupted"), found.A.copy()
 
-    def _pruned(
-        self, pruner: Any, data: Any, linear: Any, A: NDArray[np.uint8]
-    ) -> tuple[NDArray[np.uint8], list[pruning.Verdict]]:
-        """The graph after pruning, and the verdicts on its edges."""
-        if pruner is None:
-            return A.copy(), []
-        if self.interventions_ is not None:
-            return self._pruned_by_regime(pruner, data, linear, A)
-        verdicts: list[pruning.Verdict] = []
-        if hasattr(pruner, "explain"):
-            rows = getattr(pruner, "needs_rows", True)
-            required = self._constraints.required
-            more = {"required": required} if getattr(pruner, "takes_required", False) else {}
-            verdicts = pruner.explain(data if rows else linear, A, n_jobs=self.n_jobs, **more)
-            verdicts = [
-                replace(v, kept=True, reason="required") if required[v.source, v.target] else v for v in verdicts
-            ]
-            pruned = pruning.kept(A, verdicts)
-        else:
-            pruned = as_adjacency(pruner(rows_of(data), A.copy()), "the result of prune")
-            if pruned.shape == A.shape:
-                pruned = pruned | (A & self._constraints.required)
-        if pruned.shape != A.shape:
-            raise ValueError(f"prune must return a graph of shape {A.shape}, got {pruned.shape}")
-        if (pruned > A).any():
-            i, j = np.argwhere(pruned > A)[0]
-            raise ValueError(
-                f"prune may only remove edges; it has added {quoted([self._names[i]])} -> {quoted([self._names[j]])}"
-            )
-        return pruned, verdicts
-
-    def _pruned_by_regime(
-        self, pruner: Any, data: Any, linear: Regimes, A: NDArray[np.uint8]
-    ) -> tuple[NDArray[np.uint8], list[pruning.Verdict]]:
-        """The same for the edges into the nodes of one regime after the other, on its rows and columns."""
-        pruned, verdicts = A.copy(), []
-        for nodes, rows, part, columns, _ in linear.regimes:
-            own, inside = np.zeros_like(A), np.ix_(columns, columns)
-            own[:, nodes] = A[:, nodes]
-            of = copy(self)
-            of.interventions_ = None
-            of._constraints, of._names = self._constraints.taken(columns), part.names
-            kept, found = of._pruned(pruner, data[rows][:, columns], part, own[inside])
-            own[inside] -= kept
-            pruned -= own
-            verdicts += [replace(v, source=int(columns[v.source]), target=int(columns[v.target])) for v in found]
-        return pruned, sorted(verdicts, key=lambda v: (v.source, v.target))
-
     def _describe(
         self, found: SearchResult, A: NDArray[np.uint8], linear: LinearOnTable | Regimes, score: GraphScore
     ) -> None:
         self._criterion_name, self._linear = score.name, score.linear is not False
-        # For whoever asks the same score something else, with the columns as they are in the table.
-        self.regression_ = None
-        if isinstance(self.criterion_, Criterion) and isinstance(score, Score):
-            self.regression_ = score.regression.taken(np.argsort(self._columns))
         self.adjacency_raw_, self.adjacency_matrix_ = found.A, A
         self.score_ = found.score
         self.search_ = found
@@ -799,10 +731,11 @@ class ALIAS(BaseEstimator):
         category = self.columns_.categorical
         self.weights_ = np.where(A.astype(bool) & (category[:, None] | category), np.nan, 0.0)
         self._gains = np.zeros(A.shape)
-        if not isinstance(self.regression_, Costed) or not isinstance(self.criterion_, Criterion):
+        # Gains need d^2 costs: a moment where these are compiled, and as long as a search where they are not.
+        if self.regression_ is None or not self.regression_.has_costing:
             return
         self.weights_ = self.regression_.coefficients(A)
-        score = Score(None, self.regression_, self.criterion_, n_jobs=self.n_jobs)
+        score = Score(None, self.regression_, as_criterion(self.criterion_), n_jobs=self.n_jobs)
         links, changes = score.toggles(A)
         last = score.steps[A.sum(axis=0, dtype=np.int64) - 1]
         # From scores, which are divided by n d, to logarithms of probabilities, of which BIC has twice.
@@ -956,12 +889,12 @@ class ALIAS(BaseEstimator):
     def tables_(self) -> dict[str, ConditionalTable]:
         """By the name of the column its probabilities given the estimated parents; only if all are categories."""
         check_is_fitted(self)
-        if not isinstance(self.regression_, CountsOnTable):
+        tables = None if self.regression_ is None else self.regression_.tables(self.adjacency_matrix_)
+        if tables is None:
             numbers = [name for name in self._names if name not in self.columns_.by_name]
             why = f": {quoted(numbers)} are numbers" if numbers else ""
             raise AttributeError(f"tables_ are for tables of categories, with a criterion such as 'bdeu'{why}")
-        A = self.adjacency_matrix_
-        return {name: self.regression_.table(j, np.flatnonzero(A[:, j]).tolist()) for j, name in enumerate(self._names)}
+        return tables
 
     def summary(self) -> str:
         """What was found, as text: the edges, those that pruning removed, and one line about the fit."""

@@ -160,11 +160,9 @@ def bootstrap(
         }
         journal = Journal(checkpoint, about, entropy, any_seed=random_state is None)
         entropy = journal.entropy
-    table = _drawn_from(values, moments, method, rows, entropy, n_jobs, targets)
-    if columns is not None:
-        if targets is not None:
-            raise ValueError(no_targets(columns))
-        table = replace(table, columns=columns)  # type: ignore[type-var]
+    if columns is not None and targets is not None:
+        raise ValueError(no_targets(columns))
+    table = _drawn_from(values, moments, method, rows, entropy, n_jobs, targets, columns)
     result = Bootstrap(
         table.names,
         [],
@@ -410,8 +408,11 @@ def _drawn_from(
     entropy: int,
     n_jobs: int | None,
     interventions: Interventions | None = None,
+    columns: Columns | None = None,
 ) -> Table:
-    """What samples are drawn from."""
+    """What samples are drawn from; ``columns`` are given if some are categories."""
+    if columns is not None and isinstance(values, np.ndarray):
+        return Rows(values, moments.names, whole=True, columns=columns)
     if interventions is not None and isinstance(values, np.ndarray):
         return RowsBySetting(values, interventions)
     if values is None or method == "parametric":

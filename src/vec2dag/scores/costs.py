@@ -89,10 +89,6 @@ class Costed(Regression):
         members[0, list(parents)] = 1
         return float(self.costs(np.array([node]), members)[0])
 
-    def coefficients(self, A: NDArray[np.uint8]) -> NDArray[np.float64]:
-        """``W`` (d, d), the linear coefficients of parents ``i`` for nodes ``j``; NaN where an edge has none."""
-        return np.where(A.astype(bool), np.nan, 0.0)
-
     def costs(self, nodes: NDArray[np.int64], members: NDArray[np.uint8], costing: Any = None) -> NDArray[np.float64]:
         """Costs (m,) of ``nodes`` (m,) given the parents that the rows of ``members`` (m, d) mark."""
         out = np.empty(len(nodes))

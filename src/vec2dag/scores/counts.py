@@ -256,6 +256,10 @@ class CountsOnTable(Costed):
             self.probabilities(node, parents, counts),
         )
 
+    def tables(self, A: NDArray[np.uint8]) -> dict[str, ConditionalTable]:
+        """By the names of nodes their probabilities given their parents in ``A`` (d, d)."""
+        return {name: self.table(j, np.flatnonzero(A[:, j]).tolist()) for j, name in enumerate(self.names)}
+
     def log_density(self, node: int, parents: Sequence[int], values: NDArray[np.float64]) -> float:
         """Mean log probability of the codes of ``node`` given those of ``parents`` in rows ``values`` (m, d)."""
         given, counts = self.tally(node, parents)

@@ -173,7 +173,7 @@ class Regimes(Regression):
             own = np.zeros_like(A)
             own[:, nodes] = A[:, nodes]
             inside = np.ix_(columns, columns)
-            W[inside] += part.coefficients(own[inside])  # type: ignore[attr-defined]
+            W[inside] += part.coefficients(own[inside])
         return W
 
     def by_node(self) -> list[Moments]:

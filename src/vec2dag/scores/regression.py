@@ -1,13 +1,16 @@
 """What a score asks of a regression that has been joined with a table."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._checks import brief, check_names, default_names
 from .local import LocalCache, LocalScores
+
+if TYPE_CHECKING:
+    from .counts import ConditionalTable
 
 __all__ = ["Regression", "as_regression", "for_freedom"]
 
@@ -105,6 +108,14 @@ class Regression:
         variance = self.noise(node, parents)
         errors = values[:, node] - self.forecast(node, parents, values[:, list(parents)])
         return -0.5 * float(np.log(2.0 * np.pi * variance) + float((errors**2).mean()) / variance)
+
+    def coefficients(self, A: NDArray[np.uint8]) -> NDArray[np.float64]:
+        """``W`` (d, d), the linear coefficients of parents ``i`` for nodes ``j``; NaN where an edge has none."""
+        return np.where(A.astype(bool), np.nan, 0.0)
+
+    def tables(self, A: NDArray[np.uint8]) -> "dict[str, ConditionalTable] | None":
+        """By the names of nodes their probabilities given their parents in ``A`` (d, d); None if it has no counts."""
+        return None
 
     def taken(self, order: NDArray[np.int64]) -> "Regression":
         """The same regression with the columns, all of them, in another order."""
