@@ -83,9 +83,9 @@ class GaussianProcess(RowRegression, Settings):
         regressors), which costs ``O(n inducing^2)`` instead of ``O(n^3)`` and leaves somewhat larger residuals.
     inducing : int, default 1000
     landmarks : int, optional
-        Everything from the projection on so many rows, the length scale too, whatever the number of rows: 150 of them
-        cost a quarter of the exact process on 1,000 rows and leave residuals that are 2% larger on the paper's data
-        (mean; up to a quarter where functions are rough). The exact process is guided by this one.
+        Everything from the projection on so many rows, the length scale too, whatever the number of rows: 200 of them
+        cost a third of the exact process on 1,000 rows and leave residuals that are 4% larger on the paper's data
+        (mean; up to a fifth where functions are rough). The exact process is guided by this one.
 
     Examples
     --------
