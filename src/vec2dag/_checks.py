@@ -6,6 +6,7 @@ import math
 import numbers
 import re
 import sys
+import unicodedata
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -153,6 +154,26 @@ def shown(name: str, most: int = 60) -> str:
 def quoted(names: Iterable[str], limit: int = 8) -> str:
     """Names in quotes, as one shortened list."""
     return listing((f"'{shown(name)}'" for name in names), limit)
+
+
+def width(text: str) -> int:
+    """Cells that a text takes in a terminal: two for a wide letter (Chinese, Japanese, Korean), none for an accent."""
+    if text.isascii():
+        return len(text)
+    wide = sum(unicodedata.east_asian_width(c) in "WF" for c in text)
+    return len(text) + wide - sum(unicodedata.category(c) in ("Mn", "Me") for c in text)
+
+
+def laid_out(lines: Sequence[Sequence[str]], sides: str) -> list[str]:
+    """Lines of cells as text, every column as wide as its widest cell, to its side: ``<`` left, ``>`` right."""
+    widths = [max(map(width, column)) for column in zip(*lines, strict=True)]
+    return [
+        "  ".join(
+            cell + " " * (full - width(cell)) if side == "<" else " " * (full - width(cell)) + cell
+            for cell, full, side in zip(line, widths, sides, strict=True)
+        ).rstrip()
+        for line in lines
+    ]
 
 
 def default_names(d: int) -> tuple[str, ...]:
