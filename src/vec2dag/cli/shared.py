@@ -220,6 +220,7 @@ def load_table(arguments: argparse.Namespace) -> tuple[Any, tuple[str, ...], lis
     from .._checks import is_constant, quoted
     from ..columns import Coded, Columns
     from ..files.tables import Apart, read_coded, select
+    from ..interventions import Interventions
 
     notes: list[str] = []
     missing = "keep" if _whole(arguments) else arguments.missing
@@ -240,11 +241,14 @@ def load_table(arguments: argparse.Namespace) -> tuple[Any, tuple[str, ...], lis
             options = {option: getattr(arguments, option) for option in _READING} | {"missing": missing}
             categorical = getattr(arguments, "categorical", None) or "auto"
             table = read_coded(arguments.data, **options, times=time, apart=apart, categorical=categorical)
-            arguments.targets = None if apart is None else apart.cells
     if arguments.drop_constant and (constant := is_constant(table.values)).any():
         dropped = [name for name, out in zip(table.columns.names, constant, strict=True) if out]
         notes.append(f"left out because constant: {quoted(dropped)}")
         table = table.taken([k for k, out in enumerate(constant) if not out])
+    if apart is not None:
+        # Read here, where errors can still say where in the file they are.
+        names = table.columns.names
+        arguments.targets = Interventions.of(apart.cells, names, len(table.values), where=apart.where)
     # Tables of numbers stay what they are for whoever works with these.
     return table if table.columns.categorical.any() else table.values, table.columns.names, notes
 

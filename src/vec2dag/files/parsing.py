@@ -119,6 +119,7 @@ class Parser:
     times: int | None = None  # the column that may hold dates
     apart: int | None = None  # a column that is kept as text, beside the numbers
     cells: list[str] = field(default_factory=list)
+    lines: list[int] = field(default_factory=list)  # in which these stand
     books: dict[int, dict[str, int]] = field(default_factory=dict)  # of columns of categories, codes by text
     text: Words = field(default_factory=dict)  # of other columns the first text
     truths: Words = field(default_factory=dict)  # and the first true or false
@@ -146,6 +147,7 @@ class Parser:
             n += 1
             if self.apart is not None:
                 self.cells.append(cells[self.apart])
+                self.lines.append(line)
             if self.labelled:
                 labels.add(cells[0])
                 if len(labels) < n:

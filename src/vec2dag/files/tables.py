@@ -47,10 +47,28 @@ class Apart:
     name : str
     cells : list
         One for every row of the table, once that is read.
+    numbers : list of int
+        Of the lines of a text file in which they stand, or of the rows of another file, from 1 on.
+    unit : "line" or "row"
+    file : str
+        What messages call it.
     """
 
     name: str
     cells: list[Any] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)
+    unit: str = "line"
+    file: str = ""
+
+    def where(self, row: int) -> str:
+        """Where in the file a row of the table stands, as people count."""
+        first = "" if self.unit == "line" else " (the first is 1)"
+        return f"{self.unit} {self.numbers[row]}{first} of {self.file}"
+
+    def keep(self, rows: NDArray[np.bool_]) -> None:
+        """Leave out the cells of all rows but these (n,)."""
+        self.cells = list(itertools.compress(self.cells, rows))
+        self.numbers = list(itertools.compress(self.numbers, rows))
 
 
 @dataclass(frozen=True)
@@ -214,8 +232,7 @@ def read_coded(
             if missing == "keep":
                 return table
             if told.apart is not None and missing == "drop":
-                missed = np.isnan(table.values)
-                told.apart.cells = [cell for cell, row in zip(told.apart.cells, missed, strict=True) if not row.any()]
+                told.apart.keep(np.logical_not(np.isnan(table.values).any(axis=1)))
             return _complete(file.name, table, missing == "drop")
 
 
@@ -434,7 +451,8 @@ def _read_text(file: Opened, options: Options) -> Coded:
     lines = table.rows.lines
     X = table.unnamed.without(table.parser.parse(table.content))
     if options.apart is not None:
-        options.apart.cells = table.parser.cells
+        options.apart.cells, options.apart.numbers = table.parser.cells, table.parser.lines
+        options.apart.unit, options.apart.file = "line", file.name
     if options.categorical is not None and file.size is not None and table.parser.truths.keys() - {table.parser.times}:
         raise table.parser.found(table.parser.truths)
     table.unnamed.check(lines.notes, lines.refusal)
@@ -582,7 +600,7 @@ def _read_parquet(file: Opened, options: Options) -> Coded:
     check_memory(file.name, f"its table of shape {(n, d)}", 8 * n * d, file.max_memory)
     with readable(file.name):
         table = source.read(columns=[*names, *([] if options.apart is None else [options.apart.name])])
-        _set_apart(options, table)
+        _set_apart(file, options, table)
         return _from_arrow(table, names, options)
 
 
@@ -598,14 +616,16 @@ def _read_feather(file: Opened, options: Options) -> Coded:
         check_memory(
             file.name, f"its table of shape {(len(table), len(names))}", 8 * len(table) * len(names), file.max_memory
         )
-        _set_apart(options, table)
+        _set_apart(file, options, table)
         return _from_arrow(table, names, options)
 
 
-def _set_apart(options: Options, table: Any) -> None:
+def _set_apart(file: Opened, options: Options, table: Any) -> None:
     """The column of a table of pyarrow that is read apart, if there is one."""
     if options.apart is not None:
         options.apart.cells = table[options.apart.name].to_pylist()
+        options.apart.numbers = list(range(1, len(table) + 1))
+        options.apart.unit, options.apart.file = "row", file.name
 
 
 _READERS: dict[str, Callable[[Opened, Options], Coded]] = {
