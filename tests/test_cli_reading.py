@@ -261,6 +261,36 @@ def test_nothing_steers_the_terminal(refused, run, tmp_path):
     assert read_graph(tmp_path / "out" / "graph.json")[1] == names, "files keep names exact"
 
 
+@pytest.mark.parametrize(
+    ("options", "nodes"),
+    [
+        (["--exclude", "b", "ward"], ("a", "c")),
+        (["--columns", "c", "a"], ("c", "a")),
+        (["--exclude", "a", "--index-col", "ward", "--categorical", "b"], ("b", "c")),
+    ],
+)
+def test_a_table_may_stand_behind_names_of_columns(options, nodes, run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{text},{k % 3}" for k, text in enumerate(_text().splitlines()[1:])]
+    Path("t.csv").write_text("\n".join(["a,b,c,ward", *rows]))
+    assert run("discover", "-o", "out", *options, "t.csv").code == 0
+    assert read_graph(Path("out", "graph.json"))[1] == nodes
+    assert run("report", "--exclude", "b", "out").code == 0
+
+
+def test_a_table_that_is_not_found_behind_names_of_columns_is_asked_for(run, refused, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    err = refused("discover", "-o", "out", "--categorical", "ward", "t.csv")
+    assert "DATA is missing: --categorical took 'ward', 't.csv' for names of columns" in err
+    assert "write it before them: vec2dag discover DATA --categorical NAME" in err
+    Path("t.csv").write_text(_text())
+    # Nothing would be left for the option; and one of two would be a guess.
+    assert "DATA is missing" in refused("discover", "-o", "out", "--exclude", "t.csv")
+    assert "DATA is missing" in refused("bootstrap", "--exclude", "a", "t.csv", "-o", "out", "--columns", "b", "t.csv")
+    assert "DIR is missing: --exclude took 'a', 'none'" in refused("report", "--exclude", "a", "none")
+    assert "the following arguments are required: DATA, -o/--output" in run("discover").err
+
+
 def test_run_json_has_the_columns_that_were_named_as_categories(tmp_path):
     rng = np.random.default_rng(0)
     table = np.column_stack([rng.integers(0, 3, 80), rng.standard_normal(80)])

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from .. import __version__
 from . import bootstrap, convert, discover, evaluate, report, simulate
-from .shared import BAD_INPUT, DONE, INTERRUPTED, TERMINATED, flush, say
+from .shared import BAD_INPUT, DONE, INTERRUPTED, TERMINATED, flush, say, untangled
 
 __all__ = ["main"]
 
@@ -28,7 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             try:
                 arguments = parser().parse_args(argv)
                 arguments.command_line = shlex.join(["vec2dag", *(sys.argv[1:] if argv is None else map(str, argv))])
-                code = int(arguments.run(arguments))
+                code = int(arguments.run(untangled(arguments)))
             finally:
                 flush()
         except BrokenPipeError:
