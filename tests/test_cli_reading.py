@@ -124,7 +124,7 @@ def test_text_columns_are_named_with_what_to_do(refused, discover, tmp_path):
     text = "a,b,kind,c\n" + "".join(f"{a},{b},{'xy'[i % 2]},{c}\n" for i, (a, b, c) in enumerate(_values()))
     (tmp_path / "t.csv").write_text(text)
     err = refused("discover", tmp_path / "t.csv", "-o", tmp_path / "out", "--criterion", "bic-nv")
-    assert "criterion='bic-nv' is for numbers, and of the columns 'kind' are categories" in err
+    assert "--criterion bic-nv is for numbers, and of the columns 'kind' are categories" in err
     assert discover(text, "--exclude", "kind")[0] == ("a", "b", "c")
     assert discover(text)[0] == ("a", "b", "kind", "c")
 
@@ -144,7 +144,7 @@ def test_missing_values_of_categories_are_refused_or_their_rows_left_out(refused
     err = refused("discover", tmp_path / "t.csv", "-o", tmp_path / "out")
     assert "missing values in 'kind' (1 NaN); --missing drop leaves out the 1 row(s) of 90 that have one\n" in err
     err = refused("discover", tmp_path / "t.csv", "-o", tmp_path / "out", "--missing", "em")
-    assert "missing='em' is for columns of numbers, and 'kind' are categories: missing='drop'" in err
+    assert "--missing em is for columns of numbers, and 'kind' are categories: --missing drop leaves" in err
     assert discover(text, "--missing", "drop")[0] == ("a", "kind")
 
 

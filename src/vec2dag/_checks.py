@@ -509,7 +509,7 @@ def data_warnings(
         counted = listing(f"'{shown(labels[i])}' ({k})" for i, k in few)
         sentences.append(
             f"Columns with very few distinct values: {counted}; they are treated as continuous numbers: trust the "
-            "directions of their edges least, or name them as categories (categorical=[...], --categorical)."
+            "directions of their edges least, or name them as categories (categorical=[...])."
         )
     return sentences
 

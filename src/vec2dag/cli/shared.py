@@ -9,6 +9,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from .words import in_options
+
 __all__ = [
     "BAD_INPUT",
     "DONE",
@@ -245,11 +247,11 @@ def add_table_options(options: Any, what: argparse.Action) -> None:
 
 @contextmanager
 def noting(notes: list[str]) -> Iterator[None]:
-    """Context whose warnings are added to ``notes``."""
+    """Context whose warnings are added to ``notes``, in the words of the command line."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
-    notes += [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
+    notes += [in_options(str(w.message)) for w in caught if issubclass(w.category, UserWarning)]
 
 
 def bundled(name: str) -> Any:
