@@ -367,7 +367,22 @@ def is_constant_by_moments(mean: NDArray[np.float64], variances: NDArray[np.floa
     return variances <= (CONSTANT * mean) ** 2
 
 
-def check_values(X: NDArray[np.float64], names: Sequence[str] | None = None, *, missing: bool = False) -> None:
+def still_columns(names: Iterable[str], left: int = 0, rows: int = 0) -> str:
+    """Why constant columns are refused: they always were, or they are in the rows that are ``left`` of so many."""
+    if rows <= left:
+        return (
+            f"constant column(s): {quoted(names)}; a column that never varies has no place in a causal graph: drop it"
+        )
+    return (
+        f"constant column(s): {quoted(names)}, because rows with missing values were dropped: in the {left} of {rows} "
+        "that are left nothing varies there; leave these columns out, or use all rows of a table of numbers: "
+        "missing='em' or 'impute'"
+    )
+
+
+def check_values(
+    X: NDArray[np.float64], names: Sequence[str] | None = None, *, missing: bool = False, rows: int = 0
+) -> None:
     """Refuse a table from which no graph can be learned.
 
     Parameters
@@ -378,6 +393,8 @@ def check_values(X: NDArray[np.float64], names: Sequence[str] | None = None, *, 
         Names of the columns for the messages; x0, x1, ... if not given.
     missing : bool, default False
         Whether values may be missing, NaN.
+    rows : int, default 0
+        How many there were, with no constant column, before some were dropped.
 
     Raises
     ------
@@ -406,10 +423,7 @@ def check_values(X: NDArray[np.float64], names: Sequence[str] | None = None, *, 
             raise ValueError(f"column(s) without any value, NaN in every row: {empty}; leave them out")
     constant = np.flatnonzero(is_constant(X))
     if constant.size:
-        raise ValueError(
-            f"constant column(s): {quoted(labels[i] for i in constant)}; a column that never varies has no "
-            "place in a causal graph: drop it"
-        )
+        raise ValueError(still_columns((labels[i] for i in constant), n, rows))
     low, high = np.fmin.reduce(X), np.fmax.reduce(X)
     extreme = np.flatnonzero((np.maximum(-low, high) > LARGEST) | (high / 2 - low / 2 < SMALLEST))
     if extreme.size:

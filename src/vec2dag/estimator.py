@@ -591,7 +591,7 @@ class ALIAS(BaseEstimator):
             data = treatment(rows_of(table), self._names, rng.spawn(1)[0])
         self.n_samples_ = data.n if isinstance(data, Moments) else len(data)
         if not isinstance(data, Moments):
-            check_values(data, self._names)
+            check_values(data, self._names, rows=len(rows_of(table)))
             if isinstance(table, Coded):
                 kept = Coded(data, self.columns_).trimmed()
                 self.columns_ = kept.columns

@@ -269,6 +269,7 @@ def load_table(arguments: argparse.Namespace) -> tuple[Any, tuple[str, ...], lis
     from ..interventions import Interventions
 
     notes: list[str] = []
+    stilled: list[str] = []
     missing = "keep" if _whole(arguments) else arguments.missing
     dataset, time = bundled(arguments.data), getattr(arguments, "time", None)
     named = getattr(arguments, "interventions", None)
@@ -286,7 +287,10 @@ def load_table(arguments: argparse.Namespace) -> tuple[Any, tuple[str, ...], lis
         with noting(notes):
             options = {option: getattr(arguments, option) for option in _READING} | {"missing": missing}
             categorical = getattr(arguments, "categorical", None) or "auto"
-            table = read_coded(arguments.data, **options, times=time, apart=apart, categorical=categorical)
+            options |= {"times": time, "apart": apart, "categorical": categorical, "stilled": stilled}
+            table = read_coded(arguments.data, **options)
+        if stilled and not arguments.drop_constant:
+            raise ValueError(f"{arguments.data}: {stilled[0]}")
     if arguments.drop_constant and (constant := is_constant(table.values)).any():
         dropped = [name for name, out in zip(table.columns.names, constant, strict=True) if out]
         notes.append(f"left out because constant: {quoted(dropped)}")

@@ -315,8 +315,8 @@ def _checked(
         missing = check_missing(model.get_params(deep=False), columns)
         if not missing.once:
             return values, _moments_of_some(values, labels, method, missing)
-        values = np.asarray(missing(values, labels, np.random.default_rng(0)))
-        check_values(values, labels)
+        before, values = values, np.asarray(missing(values, labels, np.random.default_rng(0)))
+        check_values(values, labels, rows=len(before))
     # These look at every number several times, and copy the table.
     step = 1 + len(values) // LOOKED_AT
     looked = values[::step]

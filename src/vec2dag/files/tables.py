@@ -13,7 +13,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._checks import brief, check_names, choose, default_names, listing, quoted, shown, warn
+from .._checks import (
+    brief,
+    check_names,
+    choose,
+    default_names,
+    is_constant,
+    listing,
+    quoted,
+    shown,
+    still_columns,
+    warn,
+)
 from ..columns import Coded, Columns, Level, as_level, coded, is_mixed, names_rows_of
 from .arrays import load_matrix
 from .atomic import InputError, PathLike, write_atomically
@@ -191,7 +202,13 @@ def read_table(
 
 
 def read_coded(
-    path: PathLike, *, categorical: Any = "auto", missing: str = "keep", max_memory: float = MAX_MEMORY, **options: Any
+    path: PathLike,
+    *,
+    categorical: Any = "auto",
+    missing: str = "keep",
+    stilled: list[str] | None = None,
+    max_memory: float = MAX_MEMORY,
+    **options: Any,
 ) -> Coded:
     """Read a table of numbers and categories.
 
@@ -205,6 +222,8 @@ def read_coded(
         refused unless they are named. None refuses all text.
     missing : {"keep", "drop", "refuse"}, default "keep"
         As of `read_table`.
+    stilled : list of str, optional
+        Receives what there is to say of columns that are constant because rows were dropped, if there are any.
     max_memory : float, default 4
         As of `read_table`.
     **options
@@ -233,7 +252,13 @@ def read_coded(
                 return table
             if told.apart is not None and missing == "drop":
                 told.apart.keep(np.logical_not(np.isnan(table.values).any(axis=1)))
-            return _complete(file.name, table, missing == "drop")
+            kept = _complete(file.name, table, missing == "drop")
+            if stilled is not None and len(kept.values) > 1:
+                lost = is_constant(kept.values) & ~is_constant(table.values)
+                if lost.any():
+                    names = itertools.compress(table.columns.names, lost)
+                    stilled.append(still_columns(names, len(kept.values), len(table.values)))
+            return kept
 
 
 def _read(file: Opened, options: Options) -> Coded:
