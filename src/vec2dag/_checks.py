@@ -25,6 +25,8 @@ SCALE_RATIO = 1e3
 FEW_VALUES = 5
 # Values of a column that differ by at most this share of their size differ by rounding: the column is constant.
 CONSTANT = 1e-14
+# Whole numbers from here on have neighbours that float64 cannot tell from them.
+INEXACT = 2**53
 # Beyond these squares vanish in float64, or fourth powers overflow: optimisers square rewards that are squares.
 LARGEST, SMALLEST = 1e60, 1e-120
 
@@ -365,6 +367,14 @@ def is_constant(X: NDArray[np.float64]) -> NDArray[np.bool_]:
 def is_constant_by_moments(mean: NDArray[np.float64], variances: NDArray[np.float64]) -> NDArray[np.bool_]:
     """The same, as well as it can be told from means and variances, each of shape (d,)."""
     return variances <= (CONSTANT * mean) ** 2
+
+
+def rounded_columns(names: Iterable[str]) -> str:
+    """What to say of columns with whole numbers that float64 cannot hold."""
+    return (
+        f"whole numbers of 2^53 (about 9e15) or more in {quoted(names)} are rounded to float64, so that different ones "
+        "may become equal; leave identifiers out, and count other numbers from a later start"
+    )
 
 
 def still_columns(names: Iterable[str], left: int = 0, rows: int = 0) -> str:

@@ -40,7 +40,7 @@ from ._checks import (
 )
 from ._parallel import OutOfTime, effective_jobs, one_blas_thread, until
 from ._settings import Settings
-from .columns import Coded, Columns, coded_warnings, rows_of
+from .columns import Coded, Columns, coded_warnings, rows_of, warn_of_rounding
 from .confidence.bootstrap import check_missing, no_targets, of_complete
 from .confidence.effects import coefficients
 from .edges import EdgeTable, removed_edges
@@ -534,6 +534,7 @@ class ALIAS(BaseEstimator):
     def _validate(self, X: Any, names: Sequence[str] | None) -> NDArray[np.float64] | Coded | Moments:
         """Data that can be learned from, but for missing values; sets what is known of columns, and the criterion."""
         data = self._validated(X, names)
+        warn_of_rounding(X, self.columns_)
         self.criterion_ = (
             as_criterion(self.criterion, self.columns_) if is_criterion(self.criterion) else self.criterion
         )

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._checks import (
+    INEXACT,
     brief,
     check_names,
     choose,
@@ -21,6 +22,7 @@ from .._checks import (
     is_constant,
     listing,
     quoted,
+    rounded_columns,
     shown,
     still_columns,
     warn,
@@ -39,9 +41,10 @@ from .parsing import (
     is_comment,
     is_data,
     is_number,
+    is_whole,
     names_rows,
 )
-from .text import TRUTHS, Numbers, Row, Rows, has_marks, numbers_of, read_rows
+from .text import MISSING, TRUTHS, Numbers, Row, Rows, has_marks, numbers_of, read_rows
 
 Table = tuple[NDArray[np.float64], tuple[str, ...]]
 
@@ -403,6 +406,12 @@ class TextTable:
         return checked_names(self.rows.lines.name, [self.parser.header[i] for i in self.unnamed.keep])
 
     @property
+    def whole(self) -> NDArray[np.bool_]:
+        """Which of the columns that are read hold whole numbers, as far as the first rows show."""
+        cells = ([cells[i].strip() for _, cells in self.below if i < len(cells)] for i in self.unnamed.keep)
+        return np.array([all(is_whole(cell) or cell.lower() in MISSING for cell in column) for column in cells])
+
+    @property
     def content(self) -> Iterator[Row]:
         """All rows below the header, once."""
         return itertools.chain(self.below, self.rows.content)
@@ -465,7 +474,8 @@ def _levels(book: dict[str, int], numbers: Numbers) -> tuple[list[int], tuple[Le
         cells: list[Any] = [_TRUTHS[text.lower()] for text in book]
     else:
         values = [numbers.value(text) for text in book]
-        cells = list(book) if None in values else [as_level(value) for value in values]
+        exact = (int(text) if is_whole(text) else value for text, value in zip(book, values, strict=True))
+        cells = list(book) if None in values else [as_level(value) for value in exact]
     levels = sorted(set(cells))
     place = {level: k for k, level in enumerate(levels)}
     return [place[cell] for cell in cells], tuple(levels)
@@ -483,6 +493,7 @@ def _read_text(file: Opened, options: Options) -> Coded:
     table.unnamed.check(lines.notes, lines.refusal)
     for note in lines.notes:
         warn(f"{file.name}: {note}")
+    _warn_of_rounding(file, X, table.names, table.whole)
     books = [table.parser.books.get(i) for i in table.unnamed.keep]
     levels: list[tuple[Level, ...] | None] = [None] * len(books)
     mixed = {}
@@ -500,6 +511,17 @@ def _read_text(file: Opened, options: Options) -> Coded:
     if mixed:
         raise table.parser.mixed(mixed)
     return Coded(X, Columns(table.names, tuple(levels)))
+
+
+def rounded(X: NDArray[np.float64], whole: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which columns (d,) of those that held ``whole`` numbers have some that were rounded; nothing missing is."""
+    low, high = np.fmin.reduce(X, initial=0.0), np.fmax.reduce(X, initial=0.0)
+    return whole & (np.maximum(-low, high) >= INEXACT)
+
+
+def _warn_of_rounding(file: Opened, X: NDArray[np.float64], names: Sequence[str], whole: NDArray[np.bool_]) -> None:
+    if (found := rounded(X, whole)).any():
+        warn(f"{file.name}: {rounded_columns(itertools.compress(names, found))}")
 
 
 def _header(rows: Rows, sample: list[Row], header: bool | None, numbers: Numbers) -> tuple[list[str], list[Row]]:
@@ -626,7 +648,16 @@ def _read_parquet(file: Opened, options: Options) -> Coded:
     with readable(file.name):
         table = source.read(columns=[*names, *([] if options.apart is None else [options.apart.name])])
         _set_apart(file, options, table)
-        return _from_arrow(table, names, options)
+        found = _from_arrow(table, names, options)
+    _warn_of_rounding(file, found.values, names, whole_columns(table.schema, names))
+    return found
+
+
+def whole_columns(schema: Any, names: Sequence[str]) -> NDArray[np.bool_]:
+    """Which columns of a schema of pyarrow hold whole numbers."""
+    from pyarrow import types
+
+    return np.array([bool(types.is_integer(schema.field(name).type)) for name in names])
 
 
 def _read_feather(file: Opened, options: Options) -> Coded:
@@ -642,7 +673,9 @@ def _read_feather(file: Opened, options: Options) -> Coded:
             file.name, f"its table of shape {(len(table), len(names))}", 8 * len(table) * len(names), file.max_memory
         )
         _set_apart(file, options, table)
-        return _from_arrow(table, names, options)
+        found = _from_arrow(table, names, options)
+    _warn_of_rounding(file, found.values, names, whole_columns(table.schema, names))
+    return found
 
 
 def _set_apart(file: Opened, options: Options, table: Any) -> None:
