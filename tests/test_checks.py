@@ -35,6 +35,7 @@ from vec2dag._checks import (
     shown,
     warn,
     whole_number,
+    width,
 )
 from vec2dag.files.tables import read_table
 
@@ -427,6 +428,13 @@ def test_names_are_shown_safely():
     assert shown("a\x9bb\r\u202ec") == "a\\x9bb\\r\\u202ec"
     assert len(shown("n" * 5000)) == 60
     assert quoted(["a\x1b"]) == "'a\\x1b'"
+
+
+def test_the_width_of_a_text_is_that_in_a_terminal():
+    assert width("age") == 3
+    assert width("größe") == 5
+    assert width("gro\u0308ße") == 5, "an accent of its own takes no cell"
+    assert width("\u8840\u5727 \uff21") == 7
 
 
 # --- what is no table of numbers ---

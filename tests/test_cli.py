@@ -18,6 +18,7 @@ from oracles import graph_score
 import vec2dag
 from vec2dag import ALIAS, cpdag, datasets, metrics, simulate
 from vec2dag.cli import main, parser
+from vec2dag.cli.words import OPTIONS, in_options
 from vec2dag.edges import removed_edges
 from vec2dag.files.graphs import read_graph, write_graph
 from vec2dag.files.tables import read_table
@@ -522,15 +523,15 @@ def test_options_without_effect_are_refused(refused, tmp_path, options, sentence
 @pytest.mark.parametrize(
     ("options", "parameter"),
     [
-        (("--algorithm", "ppo", "--n-steps", 0), "n_steps"),
-        (("--algorithm", "ppo", "--batch-size", -3), "batch_size"),
-        (("--algorithm", "a2c", "--learning-rate", 0), "learning_rate"),
-        (("--time-budget", "nan"), "time_budget"),
-        (("--gamma", -1), "gamma"),
-        (("--discount", "inf"), "discount"),
+        (("--algorithm", "ppo", "--n-steps", 0), "--n-steps"),
+        (("--algorithm", "ppo", "--batch-size", -3), "--batch-size"),
+        (("--algorithm", "a2c", "--learning-rate", 0), "--learning-rate"),
+        (("--time-budget", "nan"), "--time-budget"),
+        (("--gamma", -1), "--gamma"),
+        (("--discount", "inf"), "--discount"),
         (("--prune", "linear", "--prune-threshold", -1), "threshold"),
         (("--prune", "cam", "--prune-alpha", 1), "alpha"),
-        (("--jobs", 0), "n_jobs"),
+        (("--jobs", 0), "--jobs"),
     ],
 )
 def test_impossible_numbers_are_refused(refused, tmp_path, options, parameter):
@@ -839,3 +840,50 @@ def test_simulate_discover_evaluate(run, tmp_path):
     result = run("evaluate", tmp_path / "s" / "truth" / "graph.json", found / "graph.json", "--json")
     data = simulate.preset("regular-er1-d10")
     assert json.loads(result.out)["shd"] == metrics.shd(data.A, read_graph(found / "graph.json")[0])
+
+
+@pytest.mark.parametrize(
+    ("said", "heard"),
+    [
+        (
+            "missing='drop' leaves 2 rows; missing='em' and 'impute' use all",
+            "--missing drop leaves 2 rows; --missing em and impute use all",
+        ),
+        ("standardize=True removes them (standardize=False)", "--standardize removes them (--no-standardize)"),
+        ("prune=None, or 'auto', leaves the graph", "--prune none, or auto, leaves the graph"),
+        ("name them (categorical=[...]).", "name them (--categorical NAME ...)."),
+        ("n_jobs must be None (every core), got 0", "--jobs must be None (every core), got 0"),
+        ("lags=3 needs at least 4 rows, got 2", "--lags 3 needs at least 4 rows, got 2"),
+        ("table.npy: decimal is for text", "table.npy: --decimal is for text"),
+        # Options, names of columns, and what no option can say.
+        ("--missing='magic' is unknown", "--missing='magic' is unknown"),
+        ("no column 'missing must be', 'time=3'", "no column 'missing must be', 'time=3'"),
+        ("criterion=BIC(gamma=0.5) and categorical=None", "criterion=BIC(gamma=0.5) and categorical=None"),
+        ("missing='em', 'x' (3 NaN)", "--missing em, 'x' (3 NaN)"),
+    ],
+)
+def test_sentences_of_the_library_name_options(said, heard):
+    assert in_options(said) == heard
+    assert in_options(heard) == heard
+
+
+def test_options_that_sentences_name_exist():
+    commands = next(action.choices for action in parser()._actions if action.dest == "command")
+    known = {option for command in commands.values() for option in command._option_string_actions}
+    assert set(OPTIONS.values()) <= known
+    assert in_options("standardize=False") in known
+
+
+def test_what_a_fit_says_is_said_in_options(run, refused, X, tmp_path):
+    X[::2, 0], X[1::2, 1] = np.nan, np.nan
+    file = tmp_path / "t.csv"
+    np.savetxt(file, X, delimiter=",", header="a,b,c,d", comments="")
+    err = refused("discover", file, "-o", tmp_path / "out", "--missing", "pairwise-complete")
+    assert "--missing pairwise-complete needs" in err
+    assert "'a' and 'b' (0): --missing em does without" in err
+    assert "--jobs must be" in refused("discover", file, "-o", tmp_path / "out", "--missing", "em", "--jobs", "0")
+    result = run("discover", file, "-o", tmp_path / "out", "--missing", "em")
+    told = json.loads((tmp_path / "out" / "run.json").read_text())["warnings"]
+    for text in (result.err, " ".join(told)):
+        assert "(--missing em)" in text
+        assert "missing='" not in text

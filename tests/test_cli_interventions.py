@@ -75,6 +75,32 @@ def test_discover_and_bootstrap(table, tmp_path, capsys):
     assert main(["bootstrap", str(file), "-o", str(tmp_path / "many"), *options]) == 0
 
 
+@pytest.mark.parametrize("command", ["discover", "bootstrap"])
+def test_errors_say_where_in_the_file(table, tmp_path, command, capsys):
+    lines = table[0].read_text().splitlines()
+    lines[3] = "1.0,,,2.0"
+    lines[5] = "1.0,who,1.0,2.0"
+    lines.insert(2, "")
+    file, out = tmp_path / "wrong.csv", str(tmp_path / "out")
+    file.write_text("\n".join(lines))
+    assert main([command, str(file), "-o", out, "--interventions", "what", "--missing", "drop"]) == 2
+    said = capsys.readouterr().err
+    # The empty line and the row that is left out are lines of the file all the same.
+    assert f"interventions: line 7 of {file} names 'who', which is no column" in said
+    assert file.read_text().splitlines()[7 - 1].split(",")[1] == "who"
+
+
+def test_errors_say_where_in_a_file_without_lines(table, tmp_path, capsys):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    columns = dict(zip("abc", table[1].X.T, strict=True)) | {"what": ["b", "who", *SAID[2:]]}
+    file = tmp_path / "wrong.parquet"
+    parquet.write_table(pa.table(columns), file)
+    assert main(["discover", str(file), "-o", str(tmp_path / "out"), "--interventions", "what"]) == 2
+    assert f"interventions: row 2 (the first is 1) of {file} names 'who'" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [

@@ -124,7 +124,7 @@ def test_text_columns_are_named_with_what_to_do(refused, discover, tmp_path):
     text = "a,b,kind,c\n" + "".join(f"{a},{b},{'xy'[i % 2]},{c}\n" for i, (a, b, c) in enumerate(_values()))
     (tmp_path / "t.csv").write_text(text)
     err = refused("discover", tmp_path / "t.csv", "-o", tmp_path / "out", "--criterion", "bic-nv")
-    assert "criterion='bic-nv' is for numbers, and of the columns 'kind' are categories" in err
+    assert "--criterion bic-nv is for numbers, and of the columns 'kind' are categories" in err
     assert discover(text, "--exclude", "kind")[0] == ("a", "b", "c")
     assert discover(text)[0] == ("a", "b", "kind", "c")
 
@@ -144,7 +144,7 @@ def test_missing_values_of_categories_are_refused_or_their_rows_left_out(refused
     err = refused("discover", tmp_path / "t.csv", "-o", tmp_path / "out")
     assert "missing values in 'kind' (1 NaN); --missing drop leaves out the 1 row(s) of 90 that have one\n" in err
     err = refused("discover", tmp_path / "t.csv", "-o", tmp_path / "out", "--missing", "em")
-    assert "missing='em' is for columns of numbers, and 'kind' are categories: missing='drop'" in err
+    assert "--missing em is for columns of numbers, and 'kind' are categories: --missing drop leaves" in err
     assert discover(text, "--missing", "drop")[0] == ("a", "kind")
 
 
@@ -259,6 +259,36 @@ def test_nothing_steers_the_terminal(refused, run, tmp_path):
     result = run("discover", tmp_path / "t.csv", *out)
     assert all(line.isprintable() for line in (result.out + result.err).split("\n"))
     assert read_graph(tmp_path / "out" / "graph.json")[1] == names, "files keep names exact"
+
+
+@pytest.mark.parametrize(
+    ("options", "nodes"),
+    [
+        (["--exclude", "b", "ward"], ("a", "c")),
+        (["--columns", "c", "a"], ("c", "a")),
+        (["--exclude", "a", "--index-col", "ward", "--categorical", "b"], ("b", "c")),
+    ],
+)
+def test_a_table_may_stand_behind_names_of_columns(options, nodes, run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{text},{k % 3}" for k, text in enumerate(_text().splitlines()[1:])]
+    Path("t.csv").write_text("\n".join(["a,b,c,ward", *rows]))
+    assert run("discover", "-o", "out", *options, "t.csv").code == 0
+    assert read_graph(Path("out", "graph.json"))[1] == nodes
+    assert run("report", "--exclude", "b", "out").code == 0
+
+
+def test_a_table_that_is_not_found_behind_names_of_columns_is_asked_for(run, refused, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    err = refused("discover", "-o", "out", "--categorical", "ward", "t.csv")
+    assert "DATA is missing: --categorical took 'ward', 't.csv' for names of columns" in err
+    assert "write it before them: vec2dag discover DATA --categorical NAME" in err
+    Path("t.csv").write_text(_text())
+    # Nothing would be left for the option; and one of two would be a guess.
+    assert "DATA is missing" in refused("discover", "-o", "out", "--exclude", "t.csv")
+    assert "DATA is missing" in refused("bootstrap", "--exclude", "a", "t.csv", "-o", "out", "--columns", "b", "t.csv")
+    assert "DIR is missing: --exclude took 'a', 'none'" in refused("report", "--exclude", "a", "none")
+    assert "the following arguments are required: DATA, -o/--output" in run("discover").err
 
 
 def test_run_json_has_the_columns_that_were_named_as_categories(tmp_path):

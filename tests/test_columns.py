@@ -1,12 +1,16 @@
 """What columns are: numbers, categories, their levels and codes."""
 
+import warnings
+from functools import partial
+
 import numpy as np
 import pytest
 
-from vec2dag import ALIAS
+from vec2dag import ALIAS, bootstrap
 from vec2dag.columns import Coded, Columns, coded, has_categories
 
 pandas = pytest.importorskip("pandas")
+polars = pytest.importorskip("polars")
 
 
 def frame(n=40, seed=0):
@@ -175,3 +179,41 @@ def test_a_table_is_not_modified():
     before = X.copy(deep=True)
     coded(X, ["number"])
     pandas.testing.assert_frame_equal(X, before)
+
+
+LONG = [10**17 * (1 + k % 7) + k for k in range(40)]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pandas.Series(LONG),
+        pandas.Series([-k for k in LONG]),
+        pandas.Series([None, *LONG[1:]], dtype="Int64"),
+        pandas.Series(LONG, dtype="uint64"),
+        pandas.Series([*LONG[:-1], None], dtype=object),
+        polars.Series([None, *LONG[1:]]),
+    ],
+)
+def test_whole_numbers_that_floats_cannot_hold_are_warned_of_once(column):
+    x = np.random.default_rng(0).standard_normal((2, 40))
+    frame = (polars if isinstance(column, polars.Series) else pandas).DataFrame(
+        {"x": x[0], "id": column, "y": 1e20 * x[1]}
+    )
+    for fit in (ALIAS(missing="drop").fit, partial(bootstrap, ALIAS(missing="drop"), n_samples=2, n_jobs=1)):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            fit(frame)
+        told = [str(w.message) for w in caught if "rounded to float64" in str(w.message)]
+        assert len(told) == 1
+        assert "or more in 'id' are rounded" in told[0]
+
+
+def test_whole_numbers_that_floats_can_hold_are_not_warned_of():
+    x = np.random.default_rng(0).standard_normal((2, 40))
+    frame = pandas.DataFrame({"x": x[0], "id": [2**53 - 1 - 10**14 * k for k in range(40)], "y": 1e20 * x[1]})
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        ALIAS().fit(frame)
+        ALIAS(categorical=["id"]).fit(frame.assign(id=[LONG[k % 2] for k in range(40)]))
+    assert not any("rounded" in str(w.message) for w in caught)

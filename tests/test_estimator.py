@@ -45,9 +45,11 @@ from vec2dag import (
     simulate,
 )
 from vec2dag import prune as pruning
+from vec2dag.confidence.shares import PairTable
 from vec2dag.edges import EdgeTable, aligned
 from vec2dag.files.graphs import read_graph
 from vec2dag.prune import prune_bic, prune_cam, prune_ci, prune_linear
+from vec2dag.scores.counts import ConditionalTable
 
 # a -> c <- b, c -> d: the only member of its Markov equivalence class
 TRUTH = np.array([[0, 0, 1, 0], [0, 0, 1, 0], [0, 0, 0, 1], [0, 0, 0, 0]])
@@ -1011,3 +1013,26 @@ def test_tables_say_what_an_arrow_means(X):
     assert "<1e-16" in str(table)
     assert "of the edge, not of its direction" in str(table)
     assert max(map(len, str(table).splitlines()[1:2])) < 120
+
+
+def cells_before(line, text):
+    """Cells of a terminal to the left of a text: of the letters here only the Chinese ones take two."""
+    return sum(2 if "\u4e00" <= c <= "\u9fff" else 1 for c in line[: line.index(text)])
+
+
+def test_wide_letters_do_not_shift_what_stands_beside_them():
+    edges = EdgeTable(
+        source=["\u8840\u5727", "age", "x"],
+        target=["b", "\u4f53\u91cd\u6307\u6570", "b"],
+        direction=["oriented"] * 3,
+        coefficient=[1.0, 1.0, 1.0],
+        standardised=[0.5, 0.5, 0.5],
+    )
+    lines = str(edges).splitlines()[1:4]
+    for text in ("-->", "0.500"):
+        assert len({cells_before(line, text) for line in lines}) == 1
+    pairs = PairTable({"a": ["\u8840\u5727", "age"], "b": ["x", "\u4f53"], "share": [0.5, 0.5]})
+    assert len({cells_before(line, "0.5") for line in str(pairs).splitlines()[1:]}) == 1
+    halves = np.full((2, 2), 0.5)
+    table = ConditionalTable("y", ("n", "j"), ("p",), [("\u8840",), ("no",)], np.ones((2, 2), int), halves)
+    assert len({cells_before(line, "0.500") for line in str(table).splitlines()[1:]}) == 1

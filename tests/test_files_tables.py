@@ -17,9 +17,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from vec2dag import Moments
 from vec2dag._checks import check_values
 from vec2dag.columns import Columns
 from vec2dag.files.atomic import InputError, check_writable
+from vec2dag.files.streams import TableFile
 from vec2dag.files.tables import read_coded, read_table, write_table
 
 
@@ -788,3 +790,45 @@ def test_a_pipe_is_not_read_again(tmp_path):
     with pytest.raises(InputError, match=r"'t' \(line 302: 'word'\).*--categorical 't' reads it as categories"):
         read_coded(tmp_path / "pipe")
     writer.join()
+
+
+LONG = [10**17 + k // 20 for k in range(40)]
+
+
+@pytest.fixture(params=["csv", "parquet", "feather"])
+def with_long_numbers(request, tmp_path):
+    """A file with the columns id, of whole numbers of 18 digits, and others that are as large or whole, not both."""
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    large = 1e20 * np.random.default_rng(0).standard_normal(40)
+    frame = pandas.DataFrame({"id": LONG, "large": large, "count": range(40)})
+    file = tmp_path / f"long.{request.param}"
+    if request.param == "csv":
+        frame.to_csv(file, index=False)
+    else:
+        getattr(frame, f"to_{request.param}")(file)
+    return file
+
+
+def test_whole_numbers_that_floats_cannot_hold_are_named(with_long_numbers):
+    file = with_long_numbers
+    with pytest.warns(UserWarning, match=f"{file.name}: whole numbers .* or more in 'id' are rounded") as caught:
+        read_table(file)
+    assert len(caught) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read_table(file, exclude=["id"])
+    if file.suffix != ".feather":
+        with pytest.warns(UserWarning, match=f"{file.name}: whole numbers .* or more in 'id' are rounded") as caught:
+            Moments.of_file(TableFile(file))
+        assert len(caught) == 1
+
+
+def test_levels_are_exact(tmp_path):
+    file = tmp_path / "long.csv"
+    file.write_text("\n".join(["ward,x", *(f"{ward},{k}" for k, ward in enumerate(LONG))]))
+    assert len({float(level) for level in LONG}) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        table = read_coded(file, categorical=["ward"])
+    assert table.columns.by_name == {"ward": [10**17, 10**17 + 1]}

@@ -15,6 +15,7 @@ from scipy.stats import multivariate_normal
 from vec2dag import ALIAS, DataWarning, Moments, bootstrap, missing, simulate
 from vec2dag._parallel import until
 from vec2dag.cli import main
+from vec2dag.files.tables import write_table
 from vec2dag.missing.gaussian import imputed, likeliest
 from vec2dag.missing.pairs import nearest_correlation
 
@@ -398,7 +399,13 @@ def test_too_few_complete_rows_are_refused():
         ALIAS(missing="drop").fit(Y)
     Y = chain()
     Y[20:, 4], Y[:20, 0] = nan, 3.0
-    with pytest.warns(DataWarning, match="left out 280 of 300"), pytest.raises(ValueError, match=r"constant.*'x0'"):
+    why = r"constant column\(s\): 'x0', because rows with missing values were dropped: in the 20 of 300 that are left"
+    with pytest.warns(DataWarning, match="left out 280 of 300"), pytest.raises(ValueError, match=why):
+        ALIAS(missing="drop").fit(Y)
+    with pytest.warns(DataWarning, match="left out 280 of 300"), pytest.raises(ValueError, match=why):
+        bootstrap(ALIAS(missing="drop"), Y, 2)
+    Y[:, 0] = 3.0
+    with pytest.raises(ValueError, match="'x0'; a column that never varies"):
         ALIAS(missing="drop").fit(Y)
 
 
@@ -566,6 +573,23 @@ def test_dropping_and_refusing_go_on_as_before(run, messy, X, tmp_path):
     code, _, err = run("discover", messy, "-o", tmp_path / "out", "--missing", "magic")
     assert code == 2
     assert "--missing='magic' is unknown; allowed: 'refuse', 'drop', 'pairwise-complete', 'em', 'impute'" in err
+
+
+def test_columns_that_dropping_makes_constant_are_told_from_others(run, tmp_path):
+    Y = chain()
+    Y[20:, 4], Y[:20, 0] = nan, 3.0
+    file, out = tmp_path / "still.csv", tmp_path / "out"
+    write_table(file, Y, ("a", "b", "c", "d", "e"))
+    code, _, err = run("discover", file, "-o", out, "--missing", "drop")
+    assert code == 2
+    assert "constant column(s): 'a', because rows with missing values were dropped: in the 20 of 300" in err
+    assert "--missing em or impute" in err
+    code, _, err = run("discover", file, "-o", out, "--missing", "drop", "--drop-constant", "-q")
+    assert (code, "left out because constant: 'a'" in err) == (0, True)
+    Y[:, 0] = 3.0
+    write_table(file, Y, ("a", "b", "c", "d", "e"))
+    code, _, err = run("discover", file, "-o", out, "--missing", "drop")
+    assert (code, "'a'; a column that never varies" in err) == (2, True)
 
 
 def test_a_bootstrap_on_the_command_line(run, messy, tmp_path):

@@ -6,6 +6,7 @@ import math
 import numbers
 import re
 import sys
+import unicodedata
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -24,6 +25,8 @@ SCALE_RATIO = 1e3
 FEW_VALUES = 5
 # Values of a column that differ by at most this share of their size differ by rounding: the column is constant.
 CONSTANT = 1e-14
+# Whole numbers from here on have neighbours that float64 cannot tell from them.
+INEXACT = 2**53
 # Beyond these squares vanish in float64, or fourth powers overflow: optimisers square rewards that are squares.
 LARGEST, SMALLEST = 1e60, 1e-120
 
@@ -153,6 +156,26 @@ def shown(name: str, most: int = 60) -> str:
 def quoted(names: Iterable[str], limit: int = 8) -> str:
     """Names in quotes, as one shortened list."""
     return listing((f"'{shown(name)}'" for name in names), limit)
+
+
+def width(text: str) -> int:
+    """Cells that a text takes in a terminal: two for a wide letter (Chinese, Japanese, Korean), none for an accent."""
+    if text.isascii():
+        return len(text)
+    wide = sum(unicodedata.east_asian_width(c) in "WF" for c in text)
+    return len(text) + wide - sum(unicodedata.category(c) in ("Mn", "Me") for c in text)
+
+
+def laid_out(lines: Sequence[Sequence[str]], sides: str) -> list[str]:
+    """Lines of cells as text, every column as wide as its widest cell, to its side: ``<`` left, ``>`` right."""
+    widths = [max(map(width, column)) for column in zip(*lines, strict=True)]
+    return [
+        "  ".join(
+            cell + " " * (full - width(cell)) if side == "<" else " " * (full - width(cell)) + cell
+            for cell, full, side in zip(line, widths, sides, strict=True)
+        ).rstrip()
+        for line in lines
+    ]
 
 
 def default_names(d: int) -> tuple[str, ...]:
@@ -346,7 +369,30 @@ def is_constant_by_moments(mean: NDArray[np.float64], variances: NDArray[np.floa
     return variances <= (CONSTANT * mean) ** 2
 
 
-def check_values(X: NDArray[np.float64], names: Sequence[str] | None = None, *, missing: bool = False) -> None:
+def rounded_columns(names: Iterable[str]) -> str:
+    """What to say of columns with whole numbers that float64 cannot hold."""
+    return (
+        f"whole numbers of 2^53 (about 9e15) or more in {quoted(names)} are rounded to float64, so that different ones "
+        "may become equal; leave identifiers out, and count other numbers from a later start"
+    )
+
+
+def still_columns(names: Iterable[str], left: int = 0, rows: int = 0) -> str:
+    """Why constant columns are refused: they always were, or they are in the rows that are ``left`` of so many."""
+    if rows <= left:
+        return (
+            f"constant column(s): {quoted(names)}; a column that never varies has no place in a causal graph: drop it"
+        )
+    return (
+        f"constant column(s): {quoted(names)}, because rows with missing values were dropped: in the {left} of {rows} "
+        "that are left nothing varies there; leave these columns out, or use all rows of a table of numbers: "
+        "missing='em' or 'impute'"
+    )
+
+
+def check_values(
+    X: NDArray[np.float64], names: Sequence[str] | None = None, *, missing: bool = False, rows: int = 0
+) -> None:
     """Refuse a table from which no graph can be learned.
 
     Parameters
@@ -357,6 +403,8 @@ def check_values(X: NDArray[np.float64], names: Sequence[str] | None = None, *, 
         Names of the columns for the messages; x0, x1, ... if not given.
     missing : bool, default False
         Whether values may be missing, NaN.
+    rows : int, default 0
+        How many there were, with no constant column, before some were dropped.
 
     Raises
     ------
@@ -385,10 +433,7 @@ def check_values(X: NDArray[np.float64], names: Sequence[str] | None = None, *, 
             raise ValueError(f"column(s) without any value, NaN in every row: {empty}; leave them out")
     constant = np.flatnonzero(is_constant(X))
     if constant.size:
-        raise ValueError(
-            f"constant column(s): {quoted(labels[i] for i in constant)}; a column that never varies has no "
-            "place in a causal graph: drop it"
-        )
+        raise ValueError(still_columns((labels[i] for i in constant), n, rows))
     low, high = np.fmin.reduce(X), np.fmax.reduce(X)
     extreme = np.flatnonzero((np.maximum(-low, high) > LARGEST) | (high / 2 - low / 2 < SMALLEST))
     if extreme.size:
@@ -488,7 +533,7 @@ def data_warnings(
         counted = listing(f"'{shown(labels[i])}' ({k})" for i, k in few)
         sentences.append(
             f"Columns with very few distinct values: {counted}; they are treated as continuous numbers: trust the "
-            "directions of their edges least, or name them as categories (categorical=[...], --categorical)."
+            "directions of their edges least, or name them as categories (categorical=[...])."
         )
     return sentences
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import numbers
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -17,7 +18,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._checks import as_numbers, brief, check_names, data_warnings, default_names, listing, not_numeric, quoted, shown
+from ._checks import (
+    INEXACT,
+    DataWarning,
+    as_numbers,
+    brief,
+    check_names,
+    data_warnings,
+    default_names,
+    listing,
+    not_numeric,
+    quoted,
+    rounded_columns,
+    shown,
+    warn,
+)
 
 __all__ = [
     "Coded",
@@ -31,6 +46,7 @@ __all__ = [
     "level_text",
     "names_rows_of",
     "rows_of",
+    "warn_of_rounding",
 ]
 
 Level = str | bool | int | float
@@ -271,9 +287,37 @@ def has_categories(X: Any, categorical: Any = "auto") -> bool:
     # a look at the type spares one at the cells
     if isinstance(X, np.ndarray) and X.dtype.kind not in "bOUS":
         return False
-    if hasattr(X, "toarray") or not (isinstance(X, np.ndarray | list | tuple | dict) or hasattr(X, "columns")):
+    if not _has_columns(X):
         return False
     return any(_is_category(column) for column in _columns_of(X).columns)
+
+
+def warn_of_rounding(X: Any, columns: Columns) -> None:
+    """Warn of whole numbers in a table of anything that become others as float64; levels of categories stay exact."""
+    if isinstance(X, Coded) or (isinstance(X, np.ndarray) and X.dtype.kind not in "iuO") or not _has_columns(X):
+        return
+    cells = zip(columns.names, columns.categorical, _columns_of(X).columns, strict=True)
+    if found := [name for name, category, column in cells if not category and _is_inexact(column)]:
+        warn(rounded_columns(found), DataWarning)
+
+
+def _has_columns(X: Any) -> bool:
+    """Whether this is a table whose columns can be looked at one by one."""
+    return not hasattr(X, "toarray") and (isinstance(X, np.ndarray | list | tuple | dict) or hasattr(X, "columns"))
+
+
+def _is_inexact(column: Any) -> bool:
+    """Whether a column has whole numbers that float64 cannot tell from others."""
+    kind = str(getattr(column, "dtype", ""))
+    if re.match(r"u?int\d", kind.lower()):
+        # Asked of the column: one with missing values may be an array of float64 already.
+        cells = [column.min(), column.max()]
+    elif kind == "object":
+        cells = _array(column).tolist()
+    else:
+        return False
+    whole = (cell for cell in cells if isinstance(cell, numbers.Integral) and not isinstance(cell, bool))
+    return any(abs(int(cell)) >= INEXACT for cell in whole)
 
 
 def rows_of(data: NDArray[np.float64] | Coded) -> NDArray[np.float64]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._checks import shown
+from ._checks import laid_out, shown
 from .prune import Verdict
 
 __all__ = ["Columns", "EdgeTable", "removed_edges"]
@@ -102,11 +102,8 @@ class EdgeTable(Columns):
             columns.append(("gain", ">", aligned(row["gain"] for row in rows)))
         if "p_value" in self:
             columns.append(("p-value", ">", [as_p_value(row["p_value"]) for row in rows]))
-        padded = [
-            [f"{cell:{side}{max(map(len, (head, *cells)))}}" for cell in (head, *cells)]
-            for head, side, cells in columns
-        ]
-        lines = ["  ".join(line).rstrip() for line in zip(*padded, strict=True)]
+        filled = [(head, *cells) for head, _, cells in columns]
+        lines = laid_out(list(zip(*filled, strict=True)), "".join(side for _, side, _ in columns))
         if total > len(rows):
             lines.append(f"and {total - len(rows)} more that are weaker (edges_ and edges.csv have all)")
         return "\n".join([*lines, "", *self._meanings()])

@@ -39,7 +39,7 @@ from ._checks import (
     warn,
 )
 from ._parallel import OutOfTime, effective_jobs, one_blas_thread, until
-from .columns import Coded, Columns, coded_warnings, rows_of
+from .columns import Coded, Columns, coded_warnings, rows_of, warn_of_rounding
 from .confidence.bootstrap import check_missing, no_targets, of_complete
 from .confidence.effects import coefficients
 from .edges import EdgeTable, removed_edges
@@ -531,6 +531,7 @@ class ALIAS(BaseEstimator):
     def _validate(self, X: Any, names: Sequence[str] | None) -> NDArray[np.float64] | Coded | Moments:
         """Data that can be learned from, but for missing values; sets what is known of columns, and the criterion."""
         data = self._validated(X, names)
+        warn_of_rounding(X, self.columns_)
         self.criterion_ = (
             as_criterion(self.criterion, self.columns_) if is_criterion(self.criterion) else self.criterion
         )
@@ -588,7 +589,7 @@ class ALIAS(BaseEstimator):
             data = treatment(rows_of(table), self._names, rng.spawn(1)[0])
         self.n_samples_ = data.n if isinstance(data, Moments) else len(data)
         if not isinstance(data, Moments):
-            check_values(data, self._names)
+            check_values(data, self._names, rows=len(rows_of(table)))
             if isinstance(table, Coded):
                 kept = Coded(data, self.columns_).trimmed()
                 self.columns_ = kept.columns

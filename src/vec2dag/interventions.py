@@ -6,7 +6,7 @@ own causes have not. Such rows say nothing about these causes, and all the more 
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -51,7 +51,14 @@ class Interventions:
     rows: NDArray[np.int64]
 
     @classmethod
-    def of(cls, targets: Any, names: Sequence[str], n: int | None = None) -> "Interventions":
+    def of(
+        cls,
+        targets: Any,
+        names: Sequence[str],
+        n: int | None = None,
+        *,
+        where: Callable[[int], str] = "row {}".format,
+    ) -> "Interventions":
         """Of the targets of every row.
 
         Parameters
@@ -62,6 +69,8 @@ class Interventions:
         names : sequence of d str
         n : int, optional
             Rows of the table.
+        where : callable, optional
+            What errors call a row, given its position; by default that, from 0 on.
         """
         labels = check_names(names, len(names))
         if isinstance(targets, cls):
@@ -88,10 +97,10 @@ class Interventions:
             raise ValueError(
                 f"interventions have {rows} entries and the table has {n} rows: one for every row is needed"
             )
-        return targets if isinstance(targets, cls) else cls._read(entries, labels)
+        return targets if isinstance(targets, cls) else cls._read(entries, labels, where)
 
     @classmethod
-    def _read(cls, entries: list[Any], names: tuple[str, ...]) -> "Interventions":
+    def _read(cls, entries: list[Any], names: tuple[str, ...], where: Callable[[int], str]) -> "Interventions":
         known: dict[Any, tuple[int, ...]] = {}
         found = []
         for row, entry in enumerate(entries):
@@ -100,9 +109,9 @@ class Interventions:
                 # True would be found as 1
                 pattern = known.get((type(key), key))
                 if pattern is None:
-                    pattern = known[type(key), key] = _targets(key, row, names)
+                    pattern = known[type(key), key] = _targets(key, where(row), names)
             except TypeError:
-                pattern = _targets(key, row, names)
+                pattern = _targets(key, where(row), names)
             found.append(pattern)
         patterns = tuple(sorted(set(found)))
         place = {pattern: k for k, pattern in enumerate(patterns)}
@@ -205,7 +214,7 @@ def without_targets(X: Any, interventions: Any) -> tuple[Any, Any]:
     return X[[label for label in labels if label != interventions]], list(X[interventions])
 
 
-def _targets(entry: Any, row: int, names: tuple[str, ...]) -> tuple[int, ...]:
+def _targets(entry: Any, where: str, names: tuple[str, ...]) -> tuple[int, ...]:
     """Positions of the columns that an entry names, in increasing order."""
     if (
         entry is None
@@ -218,21 +227,21 @@ def _targets(entry: Any, row: int, names: tuple[str, ...]) -> tuple[int, ...]:
         if entry not in names and text not in names:
             if text.lower() in NOTHING:
                 return ()
-            return tuple(sorted({_target(part.strip(), row, names) for part in re.split(f"[{SEPARATORS}]", text)}))
+            return tuple(sorted({_target(part.strip(), where, names) for part in re.split(f"[{SEPARATORS}]", text)}))
         return (names.index(entry if entry in names else text),)
     if isinstance(entry, tuple | set | frozenset):
-        return tuple(sorted({_target(one, row, names) for one in entry}))
-    return (_target(entry, row, names),)
+        return tuple(sorted({_target(one, where, names) for one in entry}))
+    return (_target(entry, where, names),)
 
 
-def _target(one: Any, row: int, names: tuple[str, ...]) -> int:
+def _target(one: Any, where: str, names: tuple[str, ...]) -> int:
     if isinstance(one, str) and one in names:
         return names.index(one)
     if isinstance(one, int | np.integer | float | np.floating) and not isinstance(one, bool | np.bool_):
         if 0 <= one < len(names) and one == int(one):
             return int(one)
-        raise ValueError(f"interventions: row {row} has the position {brief(one)}; columns are 0 to {len(names) - 1}")
+        raise ValueError(f"interventions: {where} has the position {brief(one)}; columns are 0 to {len(names) - 1}")
     raise ValueError(
-        f"interventions: row {row} names {brief(one)}, which is no column; there are {quoted(names, 20)}, and None or "
-        "'none' where nothing was set"
+        f"interventions: {where} names {brief(one)}, which is no column; there are {quoted(names, 20)}, and 'none' "
+        "where nothing was set"
     )

@@ -11,7 +11,8 @@ from typing import Any, NoReturn
 
 from .. import __version__
 from . import bootstrap, convert, discover, evaluate, report, simulate
-from .shared import BAD_INPUT, DONE, INTERRUPTED, TERMINATED, flush, say
+from .shared import BAD_INPUT, DONE, INTERRUPTED, TERMINATED, flush, say, untangled
+from .words import in_options
 
 __all__ = ["main"]
 
@@ -28,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             try:
                 arguments = parser().parse_args(argv)
                 arguments.command_line = shlex.join(["vec2dag", *(sys.argv[1:] if argv is None else map(str, argv))])
-                code = int(arguments.run(arguments))
+                code = int(arguments.run(untangled(arguments)))
             finally:
                 flush()
         except BrokenPipeError:
@@ -37,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             say(f"{error if error.args else 'interrupted'}; nothing written")
             code = INTERRUPTED
         except (ValueError, OSError, ImportError, NotImplementedError) as error:
-            say(" ".join(str(error).split()))
+            say(in_options(" ".join(str(error).split())))
             code = BAD_INPUT
         except MemoryError:
             say("there is not memory enough for this table: fewer --columns, or a larger machine")

@@ -51,7 +51,7 @@ def add_to(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     p.set_defaults(run=run)
-    p.add_argument("data", metavar="DATA", help="a file, or the name of a bundled dataset")
+    data = p.add_argument("data", metavar="DATA", help="a file, or the name of a bundled dataset")
     p.add_argument("-o", "--output", metavar="DIR", required=True, type=Path, help="folder to write to")
     samples = p.add_argument_group("samples")
     samples.add_argument("--samples", type=int, default=100, metavar="N", help="how many (default: %(default)s)")
@@ -75,7 +75,7 @@ def add_to(commands: Any) -> None:
     samples.add_argument("--jobs", type=int, metavar="N", help="processes (default: every core)")
     samples.add_argument("--scheduler", metavar="ADDRESS", help="of a Dask cluster that does the work")
     add_model_options(p)
-    add_table_options(p.add_argument_group("table"))
+    add_table_options(p.add_argument_group("table"), data)
     add_output_options(p)
 
 

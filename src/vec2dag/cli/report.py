@@ -33,11 +33,11 @@ def add_to(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     p.set_defaults(run=run)
-    p.add_argument("folder", metavar="DIR", type=Path, help="a folder of discover or bootstrap")
+    folder = p.add_argument("folder", metavar="DIR", type=Path, help="a folder of discover or bootstrap")
     p.add_argument("other", metavar="OTHER_DIR", type=Path, nargs="?", help="another one, to compare with")
     p.add_argument("-o", "--output", metavar="FILE", type=Path, help="the page (default: DIR/report.html)")
     p.add_argument("--data", metavar="FILE", help="the table of the fit, or the name of a bundled dataset")
-    add_table_options(p.add_argument_group("table of --data"))
+    add_table_options(p.add_argument_group("table of --data"), folder)
     p.add_argument("-q", "--quiet", action="store_true", help="print nothing but warnings and errors")
 
 

@@ -4,10 +4,12 @@ import argparse
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+from .words import in_options
 
 __all__ = [
     "BAD_INPUT",
@@ -27,6 +29,7 @@ __all__ = [
     "seed",
     "show",
     "telling",
+    "untangled",
 ]
 
 DONE, BAD_INPUT, INTERRUPTED, TERMINATED = 0, 2, 130, 143
@@ -157,20 +160,63 @@ def add_output_options(options: Any) -> None:
     options.add_argument("-q", "--quiet", action="store_true", help="print nothing but warnings and errors")
 
 
-def add_table_options(options: Any) -> None:
-    """What decides how a table is read; :func:`load_table` reads it."""
-    options.add_argument("--columns", nargs="+", action="extend", metavar="NAME", help="use these columns only")
-    options.add_argument(
-        "--exclude", nargs="+", action="extend", default=[], metavar="NAME", help="leave these columns out"
-    )
+class _Names(argparse.Action):
+    """Names of columns, as many as follow the option; nothing parts them from ``what`` the command is about."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, **options: Any) -> None:
+        self.what: argparse.Action = options.pop("what")
+        super().__init__(option_strings, dest, nargs="+", metavar="NAME", **options)
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None
+    ) -> None:
+        names = [*(getattr(namespace, self.dest) or ()), *values]
+        setattr(namespace, self.dest, names)
+        namespace.names_taken = [*getattr(namespace, "names_taken", ()), (self, values, len(names) - 1)]
+        # untangled finds it among the names, or says that it is missing and why.
+        self.what.required = False
+
+
+def untangled(arguments: argparse.Namespace) -> argparse.Namespace:
+    """The arguments, with the table or folder of the command taken from the names of columns that stand before it.
+
+    That is where it is if the last of these names, of one option only, is one of a file or of a bundled dataset.
+    """
+    taken = vars(arguments).pop("names_taken", [])
+    what = taken[0][0].what if taken else None
+    if what is None or getattr(arguments, what.dest) is not None:
+        return arguments
+    ends = [(option.dest, place) for option, names, place in taken if len(names) > 1 and _is_there(names[-1])]
+    if len(ends) != 1:
+        from .._checks import quoted
+
+        said = " and ".join(f"{option.option_strings[0]} took {quoted(names)}" for option, names, _ in taken)
+        order = f"vec2dag {arguments.command} {what.metavar} {taken[-1][0].option_strings[0]} NAME"
+        raise ValueError(f"{what.metavar} is missing: {said} for names of columns; write it before them: {order}")
+    ((dest, place),) = ends
+    found = getattr(arguments, dest).pop(place)
+    setattr(arguments, what.dest, what.type(found) if callable(what.type) else found)
+    return arguments
+
+
+def _is_there(name: str) -> bool:
+    """Whether a command can be about this: a file, a folder, a pipe, or a bundled dataset."""
+    from .. import datasets
+
+    return name == "-" or Path(name).exists() or name in datasets.names()
+
+
+def add_table_options(options: Any, what: argparse.Action) -> None:
+    """What decides how a table is read; :func:`load_table` reads it. ``what`` is the argument without an option."""
+    options.add_argument("--columns", action=_Names, what=what, help="use these columns only")
+    options.add_argument("--exclude", action=_Names, what=what, default=[], help="leave these columns out")
     options.add_argument(
         "--index-col", dest="exclude", nargs=1, action="extend", metavar="NAME", help="the column that names the rows"
     )
     options.add_argument(
         "--categorical",
-        nargs="+",
-        action="extend",
-        metavar="NAME",
+        action=_Names,
+        what=what,
         help="columns of whole numbers that are categories; those of text, and of true and false, are anyway",
     )
     options.add_argument("--drop-constant", action="store_true", help="leave constant columns out instead of refusing")
@@ -201,11 +247,11 @@ def add_table_options(options: Any) -> None:
 
 @contextmanager
 def noting(notes: list[str]) -> Iterator[None]:
-    """Context whose warnings are added to ``notes``."""
+    """Context whose warnings are added to ``notes``, in the words of the command line."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
-    notes += [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
+    notes += [in_options(str(w.message)) for w in caught if issubclass(w.category, UserWarning)]
 
 
 def bundled(name: str) -> Any:
@@ -220,8 +266,10 @@ def load_table(arguments: argparse.Namespace) -> tuple[Any, tuple[str, ...], lis
     from .._checks import is_constant, quoted
     from ..columns import Coded, Columns
     from ..files.tables import Apart, read_coded, select
+    from ..interventions import Interventions
 
     notes: list[str] = []
+    stilled: list[str] = []
     missing = "keep" if _whole(arguments) else arguments.missing
     dataset, time = bundled(arguments.data), getattr(arguments, "time", None)
     named = getattr(arguments, "interventions", None)
@@ -239,12 +287,18 @@ def load_table(arguments: argparse.Namespace) -> tuple[Any, tuple[str, ...], lis
         with noting(notes):
             options = {option: getattr(arguments, option) for option in _READING} | {"missing": missing}
             categorical = getattr(arguments, "categorical", None) or "auto"
-            table = read_coded(arguments.data, **options, times=time, apart=apart, categorical=categorical)
-            arguments.targets = None if apart is None else apart.cells
+            options |= {"times": time, "apart": apart, "categorical": categorical, "stilled": stilled}
+            table = read_coded(arguments.data, **options)
+        if stilled and not arguments.drop_constant:
+            raise ValueError(f"{arguments.data}: {stilled[0]}")
     if arguments.drop_constant and (constant := is_constant(table.values)).any():
         dropped = [name for name, out in zip(table.columns.names, constant, strict=True) if out]
         notes.append(f"left out because constant: {quoted(dropped)}")
         table = table.taken([k for k, out in enumerate(constant) if not out])
+    if apart is not None:
+        # Read here, where errors can still say where in the file they are.
+        names = table.columns.names
+        arguments.targets = Interventions.of(apart.cells, names, len(table.values), where=apart.where)
     # Tables of numbers stay what they are for whoever works with these.
     return table if table.columns.categorical.any() else table.values, table.columns.names, notes
 

@@ -37,7 +37,7 @@ from .._checks import (
     whole_number,
 )
 from .._parallel import effective_jobs, one_blas_thread
-from ..columns import Coded, Columns, coded_warnings
+from ..columns import Coded, Columns, coded_warnings, warn_of_rounding
 from ..files.streams import TableFile
 from ..interventions import Interventions, without_targets
 from ..knowledge import Knowledge
@@ -142,9 +142,11 @@ def bootstrap(
     if interventions is None and getattr(model, "interventions_", None) is not None:
         raise ValueError("the model was fitted with interventions, which its samples need too: give interventions=...")
     names = _names_of_fit(model, X) if names is None else names
+    given = X
     X, names, columns = _with_categories(prototype, X, names)
     rows = needs_rows(prototype.get_params(deep=False))
     values, moments = _checked(X, names, method, rows, n_jobs, prototype, columns)
+    warn_of_rounding(given, columns or Columns.numeric(moments.names))
     if columns is not None:
         trimmed = Coded(np.asarray(values), columns).trimmed()
         values, columns = trimmed.values, trimmed.columns
@@ -313,8 +315,8 @@ def _checked(
         missing = check_missing(model.get_params(deep=False), columns)
         if not missing.once:
             return values, _moments_of_some(values, labels, method, missing)
-        values = np.asarray(missing(values, labels, np.random.default_rng(0)))
-        check_values(values, labels)
+        before, values = values, np.asarray(missing(values, labels, np.random.default_rng(0)))
+        check_values(values, labels, rows=len(before))
     # These look at every number several times, and copy the table.
     step = 1 + len(values) // LOOKED_AT
     looked = values[::step]

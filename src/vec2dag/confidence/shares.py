@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._checks import brief, number, shown
+from .._checks import brief, laid_out, number, shown
 from ..columns import Columns as KindsOfColumns
 from ..edges import Columns
 from ..files.atomic import PathLike, as_json, write_together
@@ -71,15 +71,8 @@ class PairTable(Columns):
             if k == most:
                 break
             cells.append([_shown(value) for value in row.values()])
-        widths = [max(len(line[c]) for line in cells) for c in range(len(self))]
         left = sum(isinstance(values[0] if values else "", str) for values in self.values())
-        lines = [
-            "  ".join(
-                cell.ljust(width) if c < left else cell.rjust(width)
-                for c, (cell, width) in enumerate(zip(line, widths, strict=True))
-            ).rstrip()
-            for line in cells
-        ]
+        lines = laid_out(cells, "<" * left + ">" * (len(self) - left))
         total = len(next(iter(self.values()), []))
         return "\n".join([*lines, *([f"and {total - most} more"] if most is not None and total > most else [])])
 

@@ -59,7 +59,7 @@ def has_header(first: list[str], body: list[list[str]], numbers: Numbers, notes:
         return len(labels) > 2 and _counts_from_zero(labels[1:]) and cells[0][0] == "0"
     values = [int(cell) for cell in labels if re.fullmatch(r"\d{1,9}", cell)]
     rising = len(values) == len(labels) > 1 and all(a < b for a, b in itertools.pairwise(values))
-    fractions = all(any(not _is_whole(cell) for cell in row) for row in cells)
+    fractions = all(any(not is_whole(cell) for cell in row) for row in cells)
     if rising and fractions and _counts_from_zero(labels):
         return True
     shape = f"the first row ({listing(map(shown, labels), 4)})"
@@ -101,7 +101,8 @@ def _is_years(values: Sequence[int], below: list[list[str]]) -> bool:
     return years and not any(re.fullmatch(r"1[5-9]\d\d|2[01]\d\d", cell) for row in below for cell in row)
 
 
-def _is_whole(cell: str) -> bool:
+def is_whole(cell: str) -> bool:
+    """Whether a cell is a number of digits only."""
     return cell.lstrip("+-").isdigit()
 
 
@@ -119,6 +120,7 @@ class Parser:
     times: int | None = None  # the column that may hold dates
     apart: int | None = None  # a column that is kept as text, beside the numbers
     cells: list[str] = field(default_factory=list)
+    lines: list[int] = field(default_factory=list)  # in which these stand
     books: dict[int, dict[str, int]] = field(default_factory=dict)  # of columns of categories, codes by text
     text: Words = field(default_factory=dict)  # of other columns the first text
     truths: Words = field(default_factory=dict)  # and the first true or false
@@ -146,6 +148,7 @@ class Parser:
             n += 1
             if self.apart is not None:
                 self.cells.append(cells[self.apart])
+                self.lines.append(line)
             if self.labelled:
                 labels.add(cells[0])
                 if len(labels) < n:

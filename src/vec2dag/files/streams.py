@@ -13,10 +13,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._checks import LARGEST, choose, listing, shown
+from .._checks import INEXACT, LARGEST, choose, listing, rounded_columns, shown
 from .atomic import InputError, PathLike
 from .opening import STANDARD_INPUT, Opened, opened
-from .tables import Complete, Options, TextTable, arrow_columns, is_category, parquet_file, readable, text_table
+from .tables import (
+    Complete,
+    Options,
+    TextTable,
+    arrow_columns,
+    is_category,
+    parquet_file,
+    readable,
+    rounded,
+    text_table,
+    whole_columns,
+)
 from .text import Numbers
 
 __all__ = ["STREAMED", "Stream", "TableFile", "rechunked"]
@@ -53,20 +64,27 @@ class Stream:
     notes: list[str]
     _pieces: Iterator[Chunk]
     _drop: bool
+    _whole: NDArray[np.bool_]  # columns of whole numbers
 
     def chunks(self) -> Iterator[Chunk]:
         """All rows (m, d), once, without missing values; those and infinite ones are an error at the end."""
         complete = Complete(self.name, self.names, self._drop)
         infinite = np.zeros(len(self.names), np.int64)
+        inexact = np.zeros(len(self.names), bool)
         for piece in self._pieces:
             rows = complete.of(piece)
-            if max(rows.max(initial=0.0), -rows.min(initial=0.0)) > LARGEST:
+            largest = max(rows.max(initial=0.0), -rows.min(initial=0.0))
+            if largest >= INEXACT:
+                inexact |= rounded(rows, self._whole)
+            if largest > LARGEST:
                 infinite += (np.abs(rows) > LARGEST).sum(axis=0)
             # an error is certain, and has only to be counted
             if not infinite.any() and (self._drop or not complete.left_out):
                 yield rows
         if note := complete.check():
             self.notes.append(note)
+        if inexact.any():
+            self.notes.append(rounded_columns(itertools.compress(self.names, inexact)))
         if infinite.any():
             counts = zip(self.names, infinite.tolist(), strict=True)
             found = listing(f"'{shown(label)}' ({k})" for label, k in counts if k)
@@ -143,12 +161,14 @@ class TableFile:
             drop = self.missing == "drop"
             if file.suffix == ".parquet" or file.kind == "a Parquet file":
                 source, names = parquet_file(file, self.options)
-                yield Stream(file.name, names, [], _parquet_pieces(file.name, source, names), drop)
+                whole = whole_columns(source.schema_arrow, names)
+                yield Stream(file.name, names, [], _parquet_pieces(file.name, source, names), drop, whole)
                 return
             table = text_table(file, self.options)
             if not table.unnamed.keep:
                 raise table.rows.lines.refusal("no column has a name")
-            yield Stream(file.name, table.names, table.rows.lines.notes, self._text_pieces(file, table), drop)
+            pieces = self._text_pieces(file, table)
+            yield Stream(file.name, table.names, table.rows.lines.notes, pieces, drop, table.whole)
 
     def _text_pieces(self, file: Opened, table: TextTable) -> Iterator[Chunk]:
         """Rows of text: by pyarrow as long as it understands them, and from there on by our own parser."""

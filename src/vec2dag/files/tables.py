@@ -13,7 +13,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._checks import brief, check_names, choose, default_names, listing, quoted, shown, warn
+from .._checks import (
+    INEXACT,
+    brief,
+    check_names,
+    choose,
+    default_names,
+    is_constant,
+    listing,
+    quoted,
+    rounded_columns,
+    shown,
+    still_columns,
+    warn,
+)
 from ..columns import Coded, Columns, Level, as_level, coded, is_mixed, names_rows_of
 from .arrays import load_matrix
 from .atomic import InputError, PathLike, write_atomically
@@ -28,9 +41,10 @@ from .parsing import (
     is_comment,
     is_data,
     is_number,
+    is_whole,
     names_rows,
 )
-from .text import TRUTHS, Numbers, Row, Rows, has_marks, numbers_of, read_rows
+from .text import MISSING, TRUTHS, Numbers, Row, Rows, has_marks, numbers_of, read_rows
 
 Table = tuple[NDArray[np.float64], tuple[str, ...]]
 
@@ -47,10 +61,28 @@ class Apart:
     name : str
     cells : list
         One for every row of the table, once that is read.
+    numbers : list of int
+        Of the lines of a text file in which they stand, or of the rows of another file, from 1 on.
+    unit : "line" or "row"
+    file : str
+        What messages call it.
     """
 
     name: str
     cells: list[Any] = field(default_factory=list)
+    numbers: list[int] = field(default_factory=list)
+    unit: str = "line"
+    file: str = ""
+
+    def where(self, row: int) -> str:
+        """Where in the file a row of the table stands, as people count."""
+        first = "" if self.unit == "line" else " (the first is 1)"
+        return f"{self.unit} {self.numbers[row]}{first} of {self.file}"
+
+    def keep(self, rows: NDArray[np.bool_]) -> None:
+        """Leave out the cells of all rows but these (n,)."""
+        self.cells = list(itertools.compress(self.cells, rows))
+        self.numbers = list(itertools.compress(self.numbers, rows))
 
 
 @dataclass(frozen=True)
@@ -173,7 +205,13 @@ def read_table(
 
 
 def read_coded(
-    path: PathLike, *, categorical: Any = "auto", missing: str = "keep", max_memory: float = MAX_MEMORY, **options: Any
+    path: PathLike,
+    *,
+    categorical: Any = "auto",
+    missing: str = "keep",
+    stilled: list[str] | None = None,
+    max_memory: float = MAX_MEMORY,
+    **options: Any,
 ) -> Coded:
     """Read a table of numbers and categories.
 
@@ -187,6 +225,8 @@ def read_coded(
         refused unless they are named. None refuses all text.
     missing : {"keep", "drop", "refuse"}, default "keep"
         As of `read_table`.
+    stilled : list of str, optional
+        Receives what there is to say of columns that are constant because rows were dropped, if there are any.
     max_memory : float, default 4
         As of `read_table`.
     **options
@@ -214,9 +254,14 @@ def read_coded(
             if missing == "keep":
                 return table
             if told.apart is not None and missing == "drop":
-                missed = np.isnan(table.values)
-                told.apart.cells = [cell for cell, row in zip(told.apart.cells, missed, strict=True) if not row.any()]
-            return _complete(file.name, table, missing == "drop")
+                told.apart.keep(np.logical_not(np.isnan(table.values).any(axis=1)))
+            kept = _complete(file.name, table, missing == "drop")
+            if stilled is not None and len(kept.values) > 1:
+                lost = is_constant(kept.values) & ~is_constant(table.values)
+                if lost.any():
+                    names = itertools.compress(table.columns.names, lost)
+                    stilled.append(still_columns(names, len(kept.values), len(table.values)))
+            return kept
 
 
 def _read(file: Opened, options: Options) -> Coded:
@@ -361,6 +406,12 @@ class TextTable:
         return checked_names(self.rows.lines.name, [self.parser.header[i] for i in self.unnamed.keep])
 
     @property
+    def whole(self) -> NDArray[np.bool_]:
+        """Which of the columns that are read hold whole numbers, as far as the first rows show."""
+        cells = ([cells[i].strip() for _, cells in self.below if i < len(cells)] for i in self.unnamed.keep)
+        return np.array([all(is_whole(cell) or cell.lower() in MISSING for cell in column) for column in cells])
+
+    @property
     def content(self) -> Iterator[Row]:
         """All rows below the header, once."""
         return itertools.chain(self.below, self.rows.content)
@@ -423,7 +474,8 @@ def _levels(book: dict[str, int], numbers: Numbers) -> tuple[list[int], tuple[Le
         cells: list[Any] = [_TRUTHS[text.lower()] for text in book]
     else:
         values = [numbers.value(text) for text in book]
-        cells = list(book) if None in values else [as_level(value) for value in values]
+        exact = (int(text) if is_whole(text) else value for text, value in zip(book, values, strict=True))
+        cells = list(book) if None in values else [as_level(value) for value in exact]
     levels = sorted(set(cells))
     place = {level: k for k, level in enumerate(levels)}
     return [place[cell] for cell in cells], tuple(levels)
@@ -434,12 +486,14 @@ def _read_text(file: Opened, options: Options) -> Coded:
     lines = table.rows.lines
     X = table.unnamed.without(table.parser.parse(table.content))
     if options.apart is not None:
-        options.apart.cells = table.parser.cells
+        options.apart.cells, options.apart.numbers = table.parser.cells, table.parser.lines
+        options.apart.unit, options.apart.file = "line", file.name
     if options.categorical is not None and file.size is not None and table.parser.truths.keys() - {table.parser.times}:
         raise table.parser.found(table.parser.truths)
     table.unnamed.check(lines.notes, lines.refusal)
     for note in lines.notes:
         warn(f"{file.name}: {note}")
+    _warn_of_rounding(file, X, table.names, table.whole)
     books = [table.parser.books.get(i) for i in table.unnamed.keep]
     levels: list[tuple[Level, ...] | None] = [None] * len(books)
     mixed = {}
@@ -457,6 +511,17 @@ def _read_text(file: Opened, options: Options) -> Coded:
     if mixed:
         raise table.parser.mixed(mixed)
     return Coded(X, Columns(table.names, tuple(levels)))
+
+
+def rounded(X: NDArray[np.float64], whole: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which columns (d,) of those that held ``whole`` numbers have some that were rounded; nothing missing is."""
+    low, high = np.fmin.reduce(X, initial=0.0), np.fmax.reduce(X, initial=0.0)
+    return whole & (np.maximum(-low, high) >= INEXACT)
+
+
+def _warn_of_rounding(file: Opened, X: NDArray[np.float64], names: Sequence[str], whole: NDArray[np.bool_]) -> None:
+    if (found := rounded(X, whole)).any():
+        warn(f"{file.name}: {rounded_columns(itertools.compress(names, found))}")
 
 
 def _header(rows: Rows, sample: list[Row], header: bool | None, numbers: Numbers) -> tuple[list[str], list[Row]]:
@@ -582,8 +647,17 @@ def _read_parquet(file: Opened, options: Options) -> Coded:
     check_memory(file.name, f"its table of shape {(n, d)}", 8 * n * d, file.max_memory)
     with readable(file.name):
         table = source.read(columns=[*names, *([] if options.apart is None else [options.apart.name])])
-        _set_apart(options, table)
-        return _from_arrow(table, names, options)
+        _set_apart(file, options, table)
+        found = _from_arrow(table, names, options)
+    _warn_of_rounding(file, found.values, names, whole_columns(table.schema, names))
+    return found
+
+
+def whole_columns(schema: Any, names: Sequence[str]) -> NDArray[np.bool_]:
+    """Which columns of a schema of pyarrow hold whole numbers."""
+    from pyarrow import types
+
+    return np.array([bool(types.is_integer(schema.field(name).type)) for name in names])
 
 
 def _read_feather(file: Opened, options: Options) -> Coded:
@@ -598,14 +672,18 @@ def _read_feather(file: Opened, options: Options) -> Coded:
         check_memory(
             file.name, f"its table of shape {(len(table), len(names))}", 8 * len(table) * len(names), file.max_memory
         )
-        _set_apart(options, table)
-        return _from_arrow(table, names, options)
+        _set_apart(file, options, table)
+        found = _from_arrow(table, names, options)
+    _warn_of_rounding(file, found.values, names, whole_columns(table.schema, names))
+    return found
 
 
-def _set_apart(options: Options, table: Any) -> None:
+def _set_apart(file: Opened, options: Options, table: Any) -> None:
     """The column of a table of pyarrow that is read apart, if there is one."""
     if options.apart is not None:
         options.apart.cells = table[options.apart.name].to_pylist()
+        options.apart.numbers = list(range(1, len(table) + 1))
+        options.apart.unit, options.apart.file = "row", file.name
 
 
 _READERS: dict[str, Callable[[Opened, Options], Coded]] = {

@@ -17,10 +17,11 @@ from .opening import HEAD, Opened
 
 Row = tuple[int, list[str]]
 
-_MISSING = ("", "na", "n/a", "#n/a", "<na>", "null", "none", "?", ".")
+# Cells, in small letters, that hold no value.
+MISSING = ("", "na", "n/a", "#n/a", "<na>", "null", "none", "?", ".")
 # Texts that stand for a truth value.
 TRUTHS = {"true": True, "false": False}
-_WORDS = dict.fromkeys(_MISSING, math.nan) | {word: float(truth) for word, truth in TRUTHS.items()}
+_WORDS = dict.fromkeys(MISSING, math.nan) | {word: float(truth) for word, truth in TRUTHS.items()}
 # Between thousands, besides the mark that is not the decimal one; never between other digits.
 _BLANKS = " \u00a0\u2009\u202f'\u2019"
 _LEGACY = "cp1252"

@@ -77,6 +77,11 @@ ADVICE: tuple[tuple[str, str], ...] = (
         "Nothing: linear graphs need no more. To have distributions in this page, make it from a sample of the rows.",
     ),
     (
+        "are rounded to float64",
+        "Leave identifiers out (--exclude NAME): they have no causes. Subtract a common start from other large "
+        "numbers, such as times.",
+    ),
+    (
         "left out because constant",
         "Nothing: a column that never varies has no place in a causal graph.",
     ),

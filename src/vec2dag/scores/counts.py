@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _kernels
-from .._checks import number, shown
+from .._checks import laid_out, number, shown
 from .._settings import Settings
 from ..columns import Coded, Columns, Level, coded, level_text
 from ..moments import Moments
@@ -139,11 +139,7 @@ class ConditionalTable:
         lines = [heads]
         for given, counts, row in zip(self.given, self.counts, self.probabilities, strict=True):
             lines.append([*map(level_text, given), str(int(counts.sum())), *(f"{p:.3f}" for p in row)])
-        shown_lines = [[shown(cell) for cell in line] for line in lines]
-        widths = [max(map(len, column)) for column in zip(*shown_lines, strict=True)]
-        return "\n".join(
-            "  ".join(f"{cell:>{width}}" for cell, width in zip(line, widths, strict=True)) for line in shown_lines
-        )
+        return "\n".join(laid_out([[shown(cell) for cell in line] for line in lines], ">" * len(heads)))
 
 
 @dataclass
