@@ -29,9 +29,6 @@ REASONS: dict[tuple[str, str, str], str] = {
         "samples-er8-d50-n100",
         "linear",
     ): "the search: with 100 rows for 400 edges it ends in other optima with other seeds",
-    ("sachs", "sachs", "cam"): "the search: with next to no noise, as the paper sets it, there are many optima, and an "
-    "earlier version ended in a higher one, at 10",
-    ("sachs", "sachs", "ci"): "the graph of the row above, pruned otherwise; at 9 before",
     ("samples-sf8", "samples-sf8-d30-n500", "linear"): "the score, not the search",
     ("mlp", "mlp-er4", "none"): "the score, not the search; these are not the paper's datasets",
     ("mlp", "mlp-er4", "cam"): "the graphs of the row above, pruned",
