@@ -674,11 +674,11 @@ def test_the_command_line(X, table, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (["--samples", "0"], "n_samples must be"),
-        (["--method", "all"], "method='all' is unknown"),
+        (["--samples", "0"], "--samples must be"),
+        (["--method", "all"], "--method all is unknown"),
         (["--threshold", "2"], "--threshold must be above 0 and at most 1"),
         (["--gp-alpha", "1"], "--gp-alpha is a setting of --regression gp"),
-        (["--time-budget", "0"], "time_budget must be"),
+        (["--time-budget", "0"], "--time-budget must be"),
     ],
 )
 def test_bad_options(table, tmp_path, capsys, options, sentence):

@@ -854,6 +854,7 @@ def test_simulate_discover_evaluate(run, tmp_path):
         ("name them (categorical=[...]).", "name them (--categorical NAME ...)."),
         ("n_jobs must be None (every core), got 0", "--jobs must be None (every core), got 0"),
         ("lags=3 needs at least 4 rows, got 2", "--lags 3 needs at least 4 rows, got 2"),
+        ("time='my day' is not a column", "--time 'my day' is not a column"),
         ("table.npy: decimal is for text", "table.npy: --decimal is for text"),
         # Options, names of columns, and what no option can say.
         ("--missing='magic' is unknown", "--missing='magic' is unknown"),

@@ -764,7 +764,7 @@ def test_options_and_files_say_the_same(run, tmp_path):
         (["--forbid", "gene* -> Raf"], "'gene*', which matches no column"),
         (["--tier", "Raf", "--tier", "Mek,Raf"], "'Raf' twice, in tier 1 and tier 2"),
         (["--exogenous", "Rav"], "'Rav', which is not there"),
-        (["--max-parents", "-1"], "max_parents must be a whole number of at least 0"),
+        (["--max-parents", "-1"], "--max-parents must be a whole number of at least 0"),
         (["--require", "Raf -> Mek", "--forbid", "* -> Mek"], "Raf -> Mek is required, but it is forbidden"),
         (["--require", "Raf -> Mek", "--max-parents", "0"], "max_parents of 'Mek' is 0, but 1 are required"),
         (["--require", "Mek -> Raf", "--tier", "Raf", "--tier", "Mek"], "the tiers have 'Raf' before 'Mek'"),

@@ -16,7 +16,7 @@ OPTIONS = {name: f"--{name.replace('_', '-')}" for name in (*_PARAMETERS, *_SETT
 
 # What begins otherwise is an option already, or the name of a column, which stands in quotes.
 _START = r"(?<![\w'-])"
-_TEXT = r"'[\w.-]+'"
+_TEXT = r"'[^']+'"
 _VALUE = rf"(?P<value>{_TEXT}|True|False|None|\[\.\.\.\]|\d+)(?![\w(])"
 _MORE = rf"(?P<more>(?:(?:, {_TEXT})*,? (?:and|or) {_TEXT})?)"
 # Settings among those of an object, as in BIC(gamma=0.5), stay with it.
@@ -36,5 +36,7 @@ def _option(found: re.Match[str]) -> str:
     more = found["more"].replace("'", "")
     if value in ("True", "False"):
         return (option if value == "True" else option.replace("--", "--no-", 1)) + more
-    said = {"None": "none", "[...]": "NAME ..."}.get(value, value.strip("'"))
+    # The name of a column stays in quotes: it may read as a part of the sentence.
+    plain = value if found["name"] == "time" else value.strip("'")
+    said = {"None": "none", "[...]": "NAME ..."}.get(value, plain)
     return f"{option} {said}{more}"
