@@ -107,7 +107,7 @@ class LearnedProcess(RowRegression, Settings):
         return Additive().bind(X, names)
 
     def approximate(self, X: Array, names: tuple[str, ...]) -> Regression | None:
-        """The process on few landmarks, without normal scores: a fifth of the work."""
+        """The process on few landmarks, without normal scores: an eighth of the work."""
         if self.landmarks <= GLANCE or len(X) < GLANCED_ROWS:
             return None
         return _Glance(self.price, GLANCE).bind(X, names)
