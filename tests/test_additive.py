@@ -121,3 +121,18 @@ def test_a_price_for_degrees_of_freedom(X):
     noise = np.random.default_rng(0).standard_normal((300, 7))
     priced = Additive(price="freedom").bind(noise)
     assert all(np.log(priced.residual(0, [k]) / noise[:, 0].var()) + np.log(300) / 300 > 0 for k in range(1, 7))
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (3, 3), (4, 6), (6, 6), (8, 12)])
+def test_parents_that_leave_no_row_for_the_noise_explain_nothing(shape):
+    X = np.random.default_rng(0).standard_normal(shape)
+    bound = Additive().bind(X)
+    n, d = shape
+    for k in range(n - 1, d):
+        assert bound.residual(0, list(range(1, 1 + k))) == X[:, 0].var()
+    if n > 2:
+        assert bound.residual(0, list(range(1, n - 1))) < X[:, 0].var()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = ALIAS(regression="additive", prune=None, random_state=0).fit(X)
+    assert model.adjacency_matrix_.sum(axis=0).max() < n - 1

@@ -35,6 +35,15 @@ def test_the_algebra_of_landmarks_is_that_of_the_dense_matrix(X):
     assert solved.left == pytest.approx(((y - Q @ np.linalg.solve(noisy, y)) ** 2).sum(), rel=1e-6)
 
 
+@pytest.mark.parametrize("noise", [0.3, 1e-2, 1e-4, 0.0])
+def test_where_little_is_left_it_is_not_rounding(rng, noise):
+    a, e = rng.standard_normal((2, 300))
+    fitted = LearnedProcess().fit(a[:, None], a**2 + noise * e)
+    # noise = residual + rho b'Kb
+    assert fitted.noise >= fitted.residual > 1e-11
+    assert fitted.evidence > 1e-6
+
+
 @pytest.mark.parametrize("m", [1, 2, 50])
 def test_inverses_of_roots(rng, m):
     R = rng.standard_normal((m, m + 1))

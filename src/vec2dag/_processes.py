@@ -87,8 +87,8 @@ def inverse_root(A):
 
 
 @_kernel
-def solve(K, S, c, total, n, rho):
-    """Least squares on kernels with ``S = C'C``, ``c = C'y`` and ``total = y'y``: the process of the landmarks.
+def solve(K, S, c, rho):
+    """Least squares on kernels with ``S = C'C`` and ``c = C'y``: the process of the landmarks.
 
     With ``K + JITTER I = L L'`` and ``B = I + L^-1 S L^-T / rho``: ``|Q + rho I| = rho^n |B|``, ``Q = C (L L')^-1 C'``.
 
@@ -99,13 +99,11 @@ def solve(K, S, c, total, n, rho):
     inverse : array of shape (m, m)
         ``(rho L L' + S)^-1``.
     weights : array of shape (m,)
-        ``inverse c``.
-    height : float
-        -2 ln likelihood, with the best amplitude, up to a constant.
-    quadratic : float
-        ``y'(Q + rho I)^-1 y``.
-    left : float
-        Sum of squared residuals.
+        ``b = inverse c``, which has the least ``|y - C b|^2 + rho b'L L'b``.
+    rough : float
+        ``b'L L'b``.
+    log_det : float
+        ``ln |B|``.
     freedom : float
         ``tr Q (Q + rho I)^-1``.
     """
@@ -128,16 +126,24 @@ def solve(K, S, c, total, n, rho):
             inverse[i, j] /= rho
             freedom += inverse[i, j] * S[i, j]
     weights = inverse @ c
+    rough = 0.0
+    for i in range(m):
+        rough += JITTER * weights[i] * weights[i]
+        for j in range(m):
+            rough += weights[i] * K[i, j] * weights[j]
+    return root, inverse, weights, rough, log_det, freedom
+
+
+@_kernel
+def height_of(left, rough, log_det, total, n, rho):
+    """-2 ln likelihood, with the best amplitude, up to a constant, and ``n`` times that amplitude.
+
+    ``y'(Q + rho I)^-1 y = left / rho + rough``, with the sum of squared residuals ``left`` from the rows themselves:
+    differences of ``total = y'y`` and what is explained would be rounding where little is left.
+    """
     # Few of the rows may all be equal.
-    total = max(total, 1e-12 * n)
-    again, explained, fitted = 0.0, 0.0, S @ weights
-    for j in range(m):
-        explained += c[j] * weights[j]
-        again += fitted[j] * weights[j]
-    quadratic = max(total - explained, 1e-12 * total) / rho
-    left = max(total - 2.0 * explained + again, 1e-12 * total)
-    height = n * math.log(quadratic * rho / n) + log_det
-    return root, inverse, weights, height, quadratic, left, freedom
+    quadratic = max(left, 1e-12 * max(total, 1e-12 * n)) / rho + rough
+    return n * math.log(quadratic * rho / n) + log_det, quadratic
 
 
 @_kernel
@@ -177,12 +183,15 @@ def likelihood(inputs, y, places, t, C, D):
     S, c, total = C.T @ C, y @ C, 0.0
     for i in range(n):
         total += y[i] * y[i]
-    root, inverse, b, height, quadratic, _, freedom = solve(K, S, c, total, n, rho)
+    root, inverse, b, rough, log_det, freedom = solve(K, S, c, rho)
+    error, left = y - C @ b, 0.0
+    for i in range(n):
+        left += error[i] * error[i]
+    height, quadratic = height_of(left, rough, log_det, total, n, rho)
     # Derivatives by C and K: d ln|rho K + C'C| = tr inverse (rho dK + 2 C'dC) and
     # d quadratic = -2 (y - C b)' dC b / rho + b' dK b; and dC_ij / d ln l_q = C_ij (z_iq - z_jq)^2.
     share = n / quadratic
     np.dot(C, inverse, D)
-    error = y - C @ b
     sums, across, w = np.zeros((k, m)), np.ascontiguousarray(centres.T), np.empty(m)
     for i in range(n):
         pull = share / rho * error[i]
@@ -192,12 +201,9 @@ def likelihood(inputs, y, places, t, C, D):
             for j in range(m):
                 sums[q, j] += w[j] * (Z[i, q] - across[q, j]) ** 2
     plain = root.T @ root
-    inner = 0.0
     for i in range(m):
         for j in range(m):
             w[j] = K[i, j] * (rho * inverse[i, j] - plain[i, j] + share * b[i] * b[j])
-            inner += b[i] * K[i, j] * b[j]
-        inner += JITTER * b[i] * b[i]
         for q in range(k):
             for j in range(m):
                 sums[q, j] += w[j] * (centres[i, q] - across[q, j]) ** 2
@@ -206,7 +212,7 @@ def likelihood(inputs, y, places, t, C, D):
         slope[q] = 0.0
         for j in range(m):
             slope[q] += sums[q, j]
-    slope[k] = (n - freedom + share * (inner - quadratic)) * math.exp(t[k]) / rho
+    slope[k] = (n - freedom + share * (rough - quadratic)) * math.exp(t[k]) / rho
     prior = before(k)
     for q in range(k + 1):
         away = (t[q] - prior[q]) / WIDTH

@@ -21,7 +21,7 @@ __all__ = ["Additive", "AdditiveOnTable"]
 Array = NDArray[np.float64]
 
 # To be raised when residuals change, so that files of local scores of before are not taken for those of now.
-RESIDUALS = 1
+RESIDUALS = 2
 
 # What a criterion gets, by the mean squared residual, its degrees of freedom, the rows and the number of parents.
 PRICES: dict[str, Callable[[float, float, int, int], float]] = {
@@ -126,8 +126,11 @@ class AdditiveOnTable(Regression):
         return self._left(node, parents)[0]
 
     def _left(self, node: int, parents: Sequence[int]) -> tuple[float, float]:
-        """Mean squared residual, and the degrees of freedom that it took beside the mean."""
-        if len(parents) == 0:
+        """Mean squared residual, and the degrees of freedom that it took beside the mean.
+
+        Parents with which even straight lines would leave no row for the noise explain nothing.
+        """
+        if not 0 < len(parents) < self.n - 1:
             return float(self.variances[node]), 0.0
         _, share, free = self._penalised(node, parents)[0].smoothing()
         return float(self.variances[node]) * share, self.n - 1.0 - free

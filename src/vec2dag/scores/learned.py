@@ -272,10 +272,8 @@ class _Rows:
 
 
 class _Solved(NamedTuple):
-    """See :func:`vec2dag._processes.solve`."""
+    """The process of some landmarks: see :func:`vec2dag._processes.solve` and :func:`vec2dag._processes.height_of`."""
 
-    root: Array
-    inverse: Array
     weights: Array
     height: float
     quadratic: float
@@ -285,9 +283,13 @@ class _Solved(NamedTuple):
 
 def _solve(inputs: Array, centres: Array, y: Array, rho: float) -> _Solved:
     """The process of landmarks at ``centres`` (m, k) for rows ``inputs`` (n, k), a block at a time."""
-    S, c = np.zeros((len(centres), len(centres))), np.zeros(len(centres))
+    S, c, left = np.zeros((len(centres), len(centres))), np.zeros(len(centres)), 0.0
     for rows in _blocks(len(y)):
         C = _kernel(inputs[rows], centres)
         S += C.T @ C
         c += C.T @ y[rows]
-    return _Solved(*_processes.solve(_kernel(centres, centres), S, c, float(y @ y), len(y), rho))
+    _, _, weights, rough, log_det, freedom = _processes.solve(_kernel(centres, centres), S, c, rho)
+    for rows in _blocks(len(y)):
+        left += float(((y[rows] - _kernel(inputs[rows], centres) @ weights) ** 2).sum())
+    height, quadratic = _processes.height_of(left, rough, log_det, float(y @ y), len(y), rho)
+    return _Solved(weights, height, quadratic, left, freedom)

@@ -20,7 +20,7 @@ from .regression import Regression
 __all__ = ["OnRows", "RowRegression", "SklearnRegression", "spread"]
 
 # To be raised when residuals change, so that files of local scores of before are not taken for those of now.
-RESIDUALS = 2
+RESIDUALS = 3
 
 
 def spread(n: int, most: int) -> NDArray[np.int64]:
